@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# Formatting, clang-tidy and the rules that greps can check, over all files of ours, those named, or those --changed.
+# Formatting, clang-tidy and the rules that greps can check, over all files of ours, those named, or those --changed, and the
+# width of the Python package.
 # clang-tidy needs the flags of every file: cmake --preset lint (./lz lint does that).
 set -uo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
@@ -62,6 +63,10 @@ tidy() {
     END { if (terminal) printf "\r\033[K" > "/dev/stderr" }'
 }
 
+python_columns() {
+  [[ ! -d python/lazuli ]] || grep -rnE --include='*.py' '.{101}' python/lazuli | sed -E 's/^([^:]+:[0-9]+):.*/\1: more than 100 columns/'
+}
+
 layering() { python3 tools/check_layering.py | grep -v '^layering: ok$'; }
 
 # Errors below lazy/tensor and in lazy/execution are absl::Status: LLVM frames never see an exception.
@@ -75,6 +80,7 @@ raw_new() {
 }
 
 check "clang-format" format
+check "Python in 100 columns" python_columns
 check "layering" layering
 check "every source in a CMakeLists.txt, lists sorted" python3 tools/check_cmake_lists.py
 check "no throw below lazy/tensor" throws

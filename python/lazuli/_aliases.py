@@ -1,4 +1,5 @@
-"""Modules that PyTorch divides a package into, and that programs import by name: `from lazuli.nn.modules.conv import Conv2d`.
+"""Modules that PyTorch divides a package into, and that programs import by name: `from
+lazuli.nn.modules.conv import Conv2d`.
 
 Each is another name of the package that has what is in it.
 """
@@ -10,12 +11,14 @@ import types
 
 # The package, and the modules that stand for it.
 _ALIASES = {
-    "nn": {"nn.modules": "activation batchnorm channelshuffle container conv distance dropout flatten fold instancenorm linear loss normalization "
-                         "padding pixelshuffle pooling rnn sparse transformer upsampling"},
+    "nn": {"nn.modules": "activation batchnorm channelshuffle container conv distance dropout "
+           "flatten fold instancenorm linear loss normalization padding pixelshuffle pooling rnn "
+           "sparse transformer upsampling"},
     "nn.adaptive": {"nn.modules": "adaptive"}, "nn.lazy": {"nn.modules": "lazy"},
     "nn.utils": {"nn.utils": "clip_grad convert_parameters spectral_norm weight_norm"},
     "nn.parallel": {"nn.parallel": "data_parallel distributed"},
-    "optim": {"optim": "adadelta adagrad adam adamax adamw asgd nadam radam rmsprop rprop sgd sparse_adam"},
+    "optim":
+    {"optim": "adadelta adagrad adam adamax adamw asgd nadam radam rmsprop rprop sgd sparse_adam"},
     "autograd": {"autograd": "anomaly_mode functional variable"},
     "profiler": {"autograd": "profiler"},
     "amp": {"amp": "autocast_mode grad_scaler", "cuda": "amp"},
@@ -47,11 +50,13 @@ class _Alias(types.ModuleType):
 
 
 def register():
-    """Makes the modules importable; a package has one as an attribute, too, unless it has something else of that name."""
+    """Makes the modules importable; a package has one as an attribute, too, unless it has something
+    else of that name."""
     backends = sys.modules["lazuli.backends"]
     for name in _SETTINGS.split():
         sys.modules[f"lazuli.backends.{name}"] = getattr(backends, name)
-    sys.modules["lazuli.nn.modules"].__getattr__ = functools.partial(getattr, sys.modules["lazuli.nn"])
+    sys.modules["lazuli.nn.modules"].__getattr__ = functools.partial(getattr,
+                                                                     sys.modules["lazuli.nn"])
     for target, places in _ALIASES.items():
         for place, names in places.items():
             for name in names.split():

@@ -6,7 +6,10 @@ from lazuli._printing import Cells, edges, elements, get_printoptions, text_of
 
 
 def escape(text):
-    """The text as HTML shows it. Python's module for it is imported where it is needed: it is large."""
+    """The text as HTML shows it.
+
+    Python's module for it is imported where it is needed: it is large.
+    """
     from html import escape
     return escape(text)
 
@@ -17,7 +20,10 @@ def _shown(size, n):
 
 
 def of_tensor(self):
-    """A table of a vector or a matrix, summarised as repr() is; the text of what has other ranks. Computes the elements, which syncs."""
+    """A table of a vector or a matrix, summarised as repr() is; the text of what has other ranks.
+
+    Computes the elements, which syncs.
+    """
     if self.ndim not in (1, 2) or self.numel() == 0:
         return f"<pre>{escape(text_of(self))}</pre>"
     values = elements(self)
@@ -25,19 +31,22 @@ def of_tensor(self):
     summarised, n = values.size > get_printoptions()["threshold"], get_printoptions()["edgeitems"]
     cells = Cells(edges(rows) if summarised else rows)
     down, across = (_shown(size, n) if summarised else range(size) for size in rows.shape)
-    lines = ["<tr>" + "".join("<td>&hellip;</td>" if r is None or c is None else f"<td>{escape(cells.text(rows[r, c].item()).strip())}</td>"
+    lines = ["<tr>" + "".join("<td>&hellip;</td>" if r is None or c is None
+                              else f"<td>{escape(cells.text(rows[r, c].item()).strip())}</td>"
                               for c in across) + "</tr>" for r in down]
     return f"<table>{''.join(lines)}</table><p>{self.dtype!r} {list(self.shape)}</p>"
 
 
 def of_module(self):
-    """A line for each module: its name, what it is, and how many elements its own parameters have."""
+    """A line for each module: its name, what it is, and how many elements its own parameters
+    have."""
     lines = ["<tr><th>name</th><th>module</th><th>parameters</th></tr>"]
     for name, module in self.named_modules():
         text = f"{module._get_name()}({', '.join(module.extra_repr().splitlines())})"
         count = sum(p.numel() for p in module.parameters(recurse=False))
         lines.append(f"<tr><td>{escape(name)}</td><td>{escape(text)}</td><td>{count:,}</td></tr>")
-    lines.append(f"<tr><th>all</th><th></th><th>{sum(p.numel() for p in self.parameters()):,}</th></tr>")
+    lines.append(
+        f"<tr><th>all</th><th></th><th>{sum(p.numel() for p in self.parameters()):,}</th></tr>")
     return f"<table>{''.join(lines)}</table>"
 
 

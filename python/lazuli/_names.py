@@ -1,4 +1,5 @@
-"""Functions of PyTorch in the forms that are Python's: tensors in a row, shapes, lists of numbers, properties."""
+"""Functions of PyTorch in the forms that are Python's: tensors in a row, shapes, lists of numbers,
+properties."""
 
 from lazuli import _C
 from lazuli._C import Tensor
@@ -19,7 +20,8 @@ atleast_1d, atleast_2d, atleast_3d = map(_each, (_C.atleast_1d, _C.atleast_2d, _
 
 
 def cartesian_prod(*tensors):
-    """All rows of one element from each of these rows, the last of which changes fastest; of one tensor itself."""
+    """All rows of one element from each of these rows, the last of which changes fastest; of one
+    tensor itself."""
     return _C.cartesian_prod(tensors)
 
 
@@ -29,7 +31,8 @@ def chain_matmul(*matrices):
 
 
 def vander(x, N=None, increasing=False):  # noqa: N803
-    """Powers of the elements of x [n], a row for each: [n, N], from x^(N - 1) on down to 1, or upwards."""
+    """Powers of the elements of x [n], a row for each: [n, N], from x^(N - 1) on down to 1, or
+    upwards."""
     count = x.shape[-1] if N is None and x.ndim else N
     if count is None or count > 1:
         powers = _C.linalg.vander(x.long() if x.dtype == _C.bool else x, N=count)
@@ -41,7 +44,8 @@ def vander(x, N=None, increasing=False):  # noqa: N803
 
 
 def typename(x):
-    """The name of a tensor's type, "torch.FloatTensor", and of other objects that of their class."""
+    """The name of a tensor's type, "torch.FloatTensor", and of other objects that of their
+    class."""
     return x.type() if isinstance(x, Tensor) else type(x).__name__
 
 
@@ -57,25 +61,30 @@ def broadcast_shapes(*shapes):
             if dims[-i] == 1 or dims[-i] == result[-i]:
                 continue
             if result[-i] != 1:
-                raise _C.InvalidArgumentError(f"broadcast_shapes: {tuple(dims)} and {tuple(result)} do not broadcast to each other")
+                raise _C.InvalidArgumentError(f"broadcast_shapes: {tuple(dims)} and "
+                                              f"{tuple(result)} do not broadcast to each other")
             result[-i] = dims[-i]
     return tuple(result)
 
 
 def gradient(input, *, spacing=1, dim=None, edge_order=1):
-    """The slopes of input along dims, a tuple; spacing is a number, one for each dim, or a tensor of coordinates for each."""
+    """The slopes of input along dims, a tuple; spacing is a number, one for each dim, or a tensor
+    of coordinates for each."""
     if spacing is None:
         spacing = 1
     if isinstance(dim, (tuple, list)) and not dim:
         return ()
     if not isinstance(spacing, (tuple, list)):
-        return _C.gradient(input, [spacing] if isinstance(spacing, Tensor) else spacing, dim=dim, edge_order=edge_order)
+        return _C.gradient(input, [spacing] if isinstance(spacing, Tensor) else spacing, dim=dim,
+                           edge_order=edge_order)
     if all(isinstance(s, Tensor) for s in spacing):
         return _C.gradient(input, spacing, dim=dim, edge_order=edge_order)
     dims = list(range(input.ndim)) if dim is None else [dim] if isinstance(dim, int) else list(dim)
     if len(dims) != len(spacing):
-        raise _C.InvalidArgumentError(f"gradient: expected as many numbers as there are dims, {len(dims)}, got {len(spacing)}")
-    return tuple(_C.gradient(input, s, dim=[d], edge_order=edge_order)[0] for s, d in zip(spacing, dims, strict=True))
+        raise _C.InvalidArgumentError("gradient: expected as many numbers as there are dims, "
+                                      f"{len(dims)}, got {len(spacing)}")
+    return tuple(_C.gradient(input, s, dim=[d], edge_order=edge_order)[0]
+                 for s, d in zip(spacing, dims, strict=True))
 
 
 def tensor_split(input, indices_or_sections=None, dim=0, *, indices=None, sections=None):
@@ -86,7 +95,8 @@ def tensor_split(input, indices_or_sections=None, dim=0, *, indices=None, sectio
     parts = given[0]
     if isinstance(parts, Tensor):
         if parts.ndim > 1 or parts.dtype != _C.int64:
-            raise _C.InvalidArgumentError(f"tensor_split: indices must be of int64 and at most one dim, are {parts.dtype!r} of {tuple(parts.shape)}")
+            raise _C.InvalidArgumentError("tensor_split: indices must be of int64 and at most one "
+                                          f"dim, are {parts.dtype!r} of {tuple(parts.shape)}")
         parts = parts.tolist()
     return _C.tensor_split(input, parts, dim)
 
@@ -104,19 +114,24 @@ _index_put = Tensor.index_put_
 
 
 def index_put_(self, indices, values, accumulate=False):
-    """x[indices] = values, in place; x[indices] += values if accumulate, also of positions that occur several times."""
+    """x[indices] = values, in place; x[indices] += values if accumulate, also of positions that
+    occur several times."""
     if not isinstance(self, Tensor):
         raise _C.WrongTypeError(f"index_put_: x must be Tensor, not {type(self).__name__}")
     if not isinstance(indices, (tuple, list)):
-        raise _C.WrongTypeError(f"index_put_: indices must be a tuple of tensors, not {type(indices).__name__}")
-    return _index_put(self, tuple(slice(None) if i is None else i for i in indices), values, accumulate)
+        raise _C.WrongTypeError(
+            f"index_put_: indices must be a tuple of tensors, not {type(indices).__name__}")
+    return _index_put(self, tuple(slice(None) if i is None else i for i in indices), values,
+                      accumulate)
 
 
 def chunk_cat(tensors, dim, num_chunks):
-    """The tensors, whose dims from `dim` on are one row, in so many chunks along it, with zeros behind them, joined along that row."""
+    """The tensors, whose dims from `dim` on are one row, in so many chunks along it, with zeros
+    behind them, joined along that row."""
     parts = []
     if not tensors or num_chunks < 1 or not -tensors[0].ndim <= dim < tensors[0].ndim:
-        raise _C.InvalidArgumentError(f"_chunk_cat: takes tensors, a dim of theirs and a number of chunks above 0, not {dim} and {num_chunks}")
+        raise _C.InvalidArgumentError("_chunk_cat: takes tensors, a dim of theirs and a number of "
+                                      f"chunks above 0, not {dim} and {num_chunks}")
     dim %= tensors[0].ndim
     if {x.shape[:dim] for x in tensors} != {tensors[0].shape[:dim]}:
         raise _C.InvalidArgumentError(f"_chunk_cat: the dims of the tensors before {dim} differ")
@@ -142,24 +157,28 @@ def safe_softmax(x, dim, dtype=None):
 
 def unsafe_masked_index(x, mask, indices, fill):
     """x[indices] where the mask is true, else the number."""
-    at = tuple(slice(None) if i is None else i.clamp(0, n - 1) for i, n in zip(indices, x.shape, strict=False))
+    at = tuple(slice(None) if i is None else i.clamp(0, n - 1)
+               for i, n in zip(indices, x.shape, strict=False))
     return x[at].masked_fill(~mask, fill)
 
 
 def unsafe_masked_index_put_accumulate(x, mask, indices, values):
     """x with the values added at positions where the mask is true."""
-    at = tuple(i if i is None else i.clamp(-n, n - 1) for i, n in zip(indices, x.shape, strict=False))
+    at = tuple(i if i is None else i.clamp(-n, n - 1)
+               for i, n in zip(indices, x.shape, strict=False))
     return index_put(x, at, values.masked_fill(~mask, 0), accumulate=True)
 
 
 def new_empty_strided(self, size, stride, dtype=None, device=None, requires_grad=False, **layout):
     """empty_strided() with the dtype and device of the tensor, unless there are others."""
-    return _C.empty_strided(size, stride, dtype=self.dtype if dtype is None else dtype, device=self.device if device is None else device,
+    return _C.empty_strided(size, stride, dtype=self.dtype if dtype is None else dtype,
+                            device=self.device if device is None else device,
                             requires_grad=requires_grad, **layout)
 
 
 def construct(*data, dtype=None, device=None, size=None):
-    """What PyTorch's constructors do: Tensor([1, 2]) takes elements, Tensor(2, 3) sizes, Tensor(x) is x; without a dtype of the default one."""
+    """What PyTorch's constructors do: Tensor([1, 2]) takes elements, Tensor(2, 3) sizes, Tensor(x)
+    is x; without a dtype of the default one."""
     dtype = _C.get_default_dtype() if dtype is None else dtype
     if size is not None or not data or isinstance(data[0], int):
         return _C.empty((data or (0,)) if size is None else size, dtype=dtype, device=device)
@@ -169,7 +188,8 @@ def construct(*data, dtype=None, device=None, size=None):
         return _C.empty(data[0], dtype=dtype, device=device)
     if isinstance(data[0], Tensor):
         if data[0].dtype != dtype:
-            raise _C.WrongTypeError(f"Tensor: of {dtype!r} is expected, the data is {data[0].dtype!r}")
+            raise _C.WrongTypeError(
+                f"Tensor: of {dtype!r} is expected, the data is {data[0].dtype!r}")
         return data[0].detach()
     return tensor(data[0], dtype=dtype, device=device)
 
@@ -184,19 +204,23 @@ class _OfDtype(type):
         return isinstance(x, Tensor) and x.dtype == cls.dtype
 
 
-_OLD_DTYPES = {"BFloat16": _C.bfloat16, "Bool": _C.bool, "Byte": _C.uint8, "Char": _C.int8, "Double": _C.float64, "Float": _C.float32,
-               "Half": _C.float16, "Int": _C.int32, "Long": _C.int64, "Short": _C.int16}
+_OLD_DTYPES = {"BFloat16": _C.bfloat16, "Bool": _C.bool, "Byte": _C.uint8, "Char": _C.int8,
+               "Double": _C.float64, "Float": _C.float32, "Half": _C.float16, "Int": _C.int32,
+               "Long": _C.int64, "Short": _C.int16}
 OLD_CONSTRUCTORS = {f"{name}Tensor": _OfDtype(f"{name}Tensor", (), {
-    "__module__": "lazuli", "dtype": dtype,
-    "__doc__": f"Makes a tensor of {dtype!r}, of these elements or, if integers are given, of these sizes; what isinstance() says of such."})
-    for name, dtype in _OLD_DTYPES.items()}
+    "__module__": "lazuli", "dtype": dtype, "__doc__": f"Makes a tensor of {dtype!r}, of these "
+    "elements or, if integers are given, of these sizes; what isinstance() says of such."})
+                    for name, dtype in _OLD_DTYPES.items()}
 
 
 def type_(self, dtype=None, non_blocking=False):
-    """to(dtype), which may be a class or its name: "torch.DoubleTensor"; without one the name of the class."""
+    """to(dtype), which may be a class or its name: "torch.DoubleTensor"; without one the name of
+    the class."""
     if dtype is None:
-        return next((f"torch.{name}Tensor" for name, known in _OLD_DTYPES.items() if known == self.dtype), f"torch.{self.dtype.name}")
-    if (dtype.startswith("torch.cuda.") if isinstance(dtype, str) else getattr(dtype, "__module__", "") == "lazuli.cuda"):
+        return next((f"torch.{name}Tensor" for name, known in _OLD_DTYPES.items()
+                     if known == self.dtype), f"torch.{self.dtype.name}")
+    if (dtype.startswith("torch.cuda.") if isinstance(dtype, str)
+            else getattr(dtype, "__module__", "") == "lazuli.cuda"):
         return self.cuda()  # which says that there is no GPU
     if isinstance(dtype, str) and dtype.split(".")[-1] in OLD_CONSTRUCTORS:
         dtype = OLD_CONSTRUCTORS[dtype.split(".")[-1]]
@@ -208,7 +232,8 @@ def type_(self, dtype=None, non_blocking=False):
 Tensor.type = type_
 
 # By the names that PyTorch's compiler calls them.
-INTERNAL = {f"_{f.__name__}": f for f in (chunk_cat, softmax_backward_data, safe_softmax, unsafe_masked_index, unsafe_masked_index_put_accumulate)}
+INTERNAL = {f"_{f.__name__}": f for f in (chunk_cat, softmax_backward_data, safe_softmax,
+                                          unsafe_masked_index, unsafe_masked_index_put_accumulate)}
 
 Tensor.index_put, Tensor.index_put_ = index_put, index_put_
 Tensor.tensor_split, Tensor.new_empty_strided = tensor_split, new_empty_strided
@@ -225,11 +250,13 @@ Tensor.matrix_power.__doc__ = matrix_power.__doc__
 def _conjugated(name):
     def adjoint(self):
         if self.ndim not in (0, 2) and name == "H":
-            raise _C.InvalidArgumentError(f"H: takes a matrix, not a tensor of rank {self.ndim}; mH takes the last two dims of any")
+            raise _C.InvalidArgumentError(f"H: takes a matrix, not a tensor of rank {self.ndim}; "
+                                          "mH takes the last two dims of any")
         return self.adjoint()
 
     return adjoint
 
 
 Tensor.H = property(_conjugated("H"), doc="The conjugate of a matrix with its dims exchanged.")
-Tensor.mH = property(_conjugated("mH"), doc="The last two dims exchanged, of complex numbers the conjugates.")
+Tensor.mH = property(_conjugated("mH"),
+                     doc="The last two dims exchanged, of complex numbers the conjugates.")

@@ -1,4 +1,5 @@
-"""NumPy, imported when something of it is first used: it takes as long to import as the library does."""
+"""NumPy, imported when something of it is first used: it takes as long to import as the library
+does."""
 
 import importlib
 

@@ -1,4 +1,5 @@
-"""Text of tensors: what PyTorch prints of the same elements, with the options of set_printoptions()."""
+"""Text of tensors: what PyTorch prints of the same elements, with the options of
+set_printoptions()."""
 
 import contextlib
 import dataclasses
@@ -25,19 +26,25 @@ _PROFILES = {"default": {"precision": 4, "threshold": 1000, "edgeitems": 3, "lin
              "full": {"precision": 4, "threshold": math.inf, "edgeitems": 3, "linewidth": 80}}
 
 
-def set_printoptions(precision=None, threshold=None, edgeitems=None, linewidth=None, profile=None, sci_mode=None):
+def set_printoptions(precision=None, threshold=None, edgeitems=None, linewidth=None, profile=None,
+                     sci_mode=None):
     """How tensors are printed from now on; what is None stays, but for sci_mode.
 
-    precision: digits after the point. threshold: more elements than this are summarised by edgeitems at each end of a dim.
-    linewidth: characters of a line. sci_mode: numbers as 1.0000e-05, or not; None: where their range asks for it. profile:
-    "default", "short" or "full" sets all the others, before they are taken.
+    precision: digits after the point. threshold: more elements than this are summarised by
+    edgeitems at each end of a dim. linewidth: characters of a line. sci_mode: numbers as
+    1.0000e-05, or not; None: where their range asks for it. profile: "default", "short" or "full"
+    sets all the others, before they are taken.
     """
-    given = {"precision": precision, "threshold": threshold, "edgeitems": edgeitems, "linewidth": linewidth}
+    given = {"precision": precision, "threshold": threshold, "edgeitems": edgeitems,
+             "linewidth": linewidth}
     for name, value in given.items():
-        takes = numbers.Real if name in ("threshold", "linewidth") else numbers.Integral  # math.inf: no limit
+        # math.inf: no limit.
+        takes = numbers.Real if name in ("threshold", "linewidth") else numbers.Integral
         if value is not None and not isinstance(value, takes):
-            raise _C.WrongArgumentError(f"set_printoptions: {name} must be a number, not {type(value).__name__}")
-    chosen = {**_PROFILES.get(profile, {}), **{name: value for name, value in given.items() if value is not None}}
+            raise _C.WrongArgumentError(
+                f"set_printoptions: {name} must be a number, not {type(value).__name__}")
+    chosen = {**_PROFILES.get(profile, {}),
+              **{name: value for name, value in given.items() if value is not None}}
     for name, value in {**chosen, "sci_mode": sci_mode}.items():
         setattr(_options, name, value)
 
@@ -77,7 +84,8 @@ class _Column:
         if self.scientific is None:
             self.scientific = bool(most / least > 1000 or most > 1e8 or least < 1e-4)
         form = self._form()
-        self.width = max(len(form.format(value)) for value in finite.tolist()) + (self.whole and not self.scientific)
+        self.width = max(len(form.format(value)) for value in finite.tolist()) + (
+            self.whole and not self.scientific)
 
     def _form(self):
         if self.scientific:
@@ -98,13 +106,16 @@ class Cells:
     """How elements of any dtype are written: of a complex number both parts have a column."""
 
     def __init__(self, values):
-        self.columns = [_Column(part) for part in ((values.real, values.imag) if values.dtype.kind == "c" else (values,))]
-        self.length = sum(column.width for column in self.columns) + 1 + len(self.columns)  # with ", ", and a "j"
+        self.columns = [_Column(part) for part in ((values.real, values.imag)
+                                                   if values.dtype.kind == "c" else (values,))]
+        # With ", ", and a "j".
+        self.length = sum(column.width for column in self.columns) + 1 + len(self.columns)
 
     def text(self, value):
         if len(self.columns) == 1:
             return self.columns[0].text(value)
-        real, imaginary = self.columns[0].text(value.real), (self.columns[1].text(value.imag) + "j").lstrip()
+        real, imaginary = (self.columns[0].text(value.real),
+                           (self.columns[1].text(value.imag) + "j").lstrip())
         return real + ("" if imaginary[0] in "+-" else "+") + imaginary
 
 
@@ -113,7 +124,8 @@ def edges(values):
     n = _options.edgeitems
     for dim in range(values.ndim):
         if values.shape[dim] > 2 * n:
-            values = np.take(values, [*range(n), *range(values.shape[dim] - n, values.shape[dim])], dim)
+            values = np.take(values, [*range(n), *range(values.shape[dim] - n, values.shape[dim])],
+                             dim)
     return values
 
 
@@ -123,7 +135,8 @@ def _nested(values, cells, columns, summarised):
     cut = summarised and (values.shape[0] > 2 * n or (values.ndim == 1 and n == 0))
     if values.ndim > 1:
         rows = [*values[:n], None, *values[len(values) - n:]] if cut else values
-        parts = ["..." if row is None else _nested(row, cells, columns + 1, summarised) for row in rows]
+        parts = ["..." if row is None else _nested(row, cells, columns + 1, summarised)
+                 for row in rows]
         return "[" + ("," + "\n" * (values.ndim - 1) + " " * (columns + 1)).join(parts) + "]"
     if cut and n == 0:
         parts = ["..."]
@@ -138,7 +151,8 @@ def _nested(values, cells, columns, summarised):
 def elements(tensor):
     """The elements as an array that Python can write: floats that NumPy has not got as f32."""
     tensor = tensor.detach()
-    known = not tensor.dtype.is_floating_point or tensor.dtype in (_C.float16, _C.float32, _C.float64)
+    known = (not tensor.dtype.is_floating_point or
+             tensor.dtype in (_C.float16, _C.float32, _C.float64))
     return (tensor if known else tensor.to(_C.float32)).numpy()
 
 
@@ -155,7 +169,8 @@ def _notes(tensor):
         if not _options.edgeitems:
             yield f"size={tuple(tensor.shape)}"
         default = _C.get_default_dtype()
-        if tensor.dtype not in (default, _C.complex128 if default == _C.float64 else _C.complex64, _C.int64, _C.bool):
+        if tensor.dtype not in (default, _C.complex128 if default == _C.float64 else _C.complex64,
+                                _C.int64, _C.bool):
             yield f"dtype={tensor.dtype!r}"
     if not tensor.is_leaf:
         yield f"grad_fn=<{_C._grad_fn(tensor).name()}>"
@@ -172,7 +187,8 @@ def text_of(tensor):
     else:
         summarised = values.size > _options.threshold
         cells = Cells(edges(values) if summarised else values)
-        text = prefix + (cells.text(values.item()) if values.ndim == 0 else _nested(values, cells, len(prefix), summarised))
+        text = prefix + (cells.text(values.item()) if values.ndim == 0
+                         else _nested(values, cells, len(prefix), summarised))
     length = len(text) - text.rfind("\n") + 1  # of the last line
     for note in _notes(tensor):
         if length + len(note) + 2 > _options.linewidth:

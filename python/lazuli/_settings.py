@@ -11,10 +11,12 @@ _deterministic = True
 
 
 def set_num_threads(number):
-    """Nothing but a check: LAZULI_NUM_THREADS says before the first program how many threads there are."""
+    """Nothing but a check: LAZULI_NUM_THREADS says before the first program how many threads there
+    are."""
     if not isinstance(number, int) or number < 1:
-        raise _C.InvalidArgumentError(f"set_num_threads: expects a positive integer, not "
-                                         f"{number if isinstance(number, int) else type(number).__name__}")
+        raise _C.InvalidArgumentError(
+            "set_num_threads: expects a positive integer, not "
+            f"{number if isinstance(number, int) else type(number).__name__}")
 
 
 def use_deterministic_algorithms(mode, *, warn_only=False):
@@ -29,12 +31,15 @@ def are_deterministic_algorithms_enabled():
 
 
 def set_float32_matmul_precision(precision):
-    """"highest", "high" or "medium"; nothing but the first is there, XLA_USE_BF16 computes in bfloat16."""
+    """"highest", "high" or "medium"; nothing but the first is there, XLA_USE_BF16 computes in
+    bfloat16."""
     global _precision
     if not isinstance(precision, str):
-        raise TypeError(f"set_float32_matmul_precision: precision must be str, not {type(precision).__name__}")
+        raise TypeError(
+            f"set_float32_matmul_precision: precision must be str, not {type(precision).__name__}")
     if precision not in ("highest", "high", "medium"):
-        raise _C.InvalidArgumentError(f"set_float32_matmul_precision: must be highest, high or medium, is {precision!r}")
+        raise _C.InvalidArgumentError(
+            f"set_float32_matmul_precision: must be highest, high or medium, is {precision!r}")
     _precision = precision
 
 
@@ -60,7 +65,8 @@ def set_default_tensor_type(kind):
     kind = OLD_CONSTRUCTORS.get(kind.split(".")[-1], kind) if isinstance(kind, str) else kind
     dtype = getattr(kind, "dtype", kind)
     if not isinstance(dtype, _C.DType):
-        raise _C.WrongTypeError(f"set_default_tensor_type: takes a class such as DoubleTensor, or its name, not {type(kind).__name__}")
+        raise _C.WrongTypeError("set_default_tensor_type: takes a class such as DoubleTensor, or "
+                                f"its name, not {type(kind).__name__}")
     _C.set_default_dtype(dtype)
 
 
@@ -69,8 +75,12 @@ def set_flush_denormal(mode):
     return False
 
 
-def compile(model=None, *, fullgraph=False, dynamic=None, backend=None, mode=None, options=None, disable=False):
-    """The model or function itself: what it records is compiled at each sync. As a decorator it takes only the options."""
+def compile(model=None, *, fullgraph=False, dynamic=None, backend=None, mode=None, options=None,
+            disable=False):
+    """The model or function itself: what it records is compiled at each sync.
+
+    As a decorator it takes only the options.
+    """
     return compile if model is None else model
 
 
@@ -78,6 +88,7 @@ def warn_cuda(what):
     warnings.warn(f"{what}: there is no GPU, so it is off", stacklevel=3)
 
 
-FUNCTIONS = [are_deterministic_algorithms_enabled, compile, get_default_device, get_float32_matmul_precision, get_num_threads,
-             set_default_device, set_default_tensor_type, set_float32_matmul_precision, set_flush_denormal, set_num_threads,
-             use_deterministic_algorithms]
+FUNCTIONS = [are_deterministic_algorithms_enabled, compile, get_default_device,
+             get_float32_matmul_precision, get_num_threads, set_default_device,
+             set_default_tensor_type, set_float32_matmul_precision, set_flush_denormal,
+             set_num_threads, use_deterministic_algorithms]

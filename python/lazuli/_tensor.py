@@ -10,16 +10,19 @@ from lazuli._numpy import np
 def _mixes(data):
     """Whether numbers and rows lie side by side in nested sequences."""
     rows = [isinstance(v, (list, tuple)) for v in data]
-    return (any(rows) and not all(rows)) or any(_mixes(v) for v, is_row in zip(data, rows, strict=True) if is_row)
+    return ((any(rows) and not all(rows)) or
+            any(_mixes(v) for v, is_row in zip(data, rows, strict=True) if is_row))
 
 
 def _of_large_integers(data, array, dtype):
-    """The array of Python's numbers of which integers have more than 64 bits, or 64 without a sign."""
+    """The array of Python's numbers of which integers have more than 64 bits, or 64 without a
+    sign."""
     numbers = np.asarray(data, dtype=object)
     kinds = {type(v) for v in numbers.flat}
     for kind in kinds:
         if hasattr(data, "__array__") or not issubclass(kind, (bool, int, float, complex)):
-            raise _C.WrongTypeError(f"tensor: the data holds {kind.__name__}, which is not a number")
+            raise _C.WrongTypeError(
+                f"tensor: the data holds {kind.__name__}, which is not a number")
     if dtype is None:
         real = np.float64 if any(issubclass(kind, float) for kind in kinds) else None
         target = np.complex128 if any(issubclass(kind, complex) for kind in kinds) else real
@@ -29,7 +32,8 @@ def _of_large_integers(data, array, dtype):
         return numbers.astype(target)
     if dtype is not None and _C.dtype_of(dtype) == _C.uint64 and array.dtype != object:
         return array
-    raise _C.InvalidArgumentError("tensor: overflow: an integer of the data does not fit 64 bits with a sign; dtype= may hold it")
+    raise _C.InvalidArgumentError("tensor: overflow: an integer of the data does not fit 64 bits "
+                                  "with a sign; dtype= may hold it")
 
 
 def _kind(dtype):
@@ -47,16 +51,19 @@ def _array_of(data, dtype):
     try:
         array = np.asarray(data)
     except ValueError as error:
-        wrong = _C.WrongTypeError if isinstance(data, (list, tuple)) and _mixes(data) else _C.InvalidArgumentError
+        wrong = (_C.WrongTypeError if isinstance(data, (list, tuple)) and _mixes(data)
+                 else _C.InvalidArgumentError)
         raise wrong(f"tensor: the rows of the data differ in length: {error}") from None
     if array.dtype == object or (array.dtype == np.uint64 and isinstance(data, (int, list, tuple))):
-        only_numpy = array.dtype != object and not any(isinstance(v, int) for v in np.asarray(data, dtype=object).flat)
+        only_numpy = array.dtype != object and not any(isinstance(v, int)
+                                                       for v in np.asarray(data, dtype=object).flat)
         return array if only_numpy else _of_large_integers(data, array, dtype)
     return array
 
 
 def _has_dtype(data):
-    """Whether it is an array, of another library, too, or a list of such, and not one of numbers."""
+    """Whether it is an array, of another library, too, or a list of such, and not one of
+    numbers."""
     while isinstance(data, (list, tuple)) and data:
         data = data[0]
     return hasattr(data, "__array__") and not isinstance(data, np.generic)
@@ -70,8 +77,9 @@ def given_dtype(function, dtype):
 
 
 def _as_integers(array, dtype):
-    """The array in a dtype of integers that holds all of its elements; as it is if there is none. What the host converts is data:
-    positions out of range are known at the call, and no program has to convert them."""
+    """The array in a dtype of integers that holds all of its elements; as it is if there is none.
+    What the host converts is data: positions out of range are known at the call, and no program has
+    to convert them."""
     if _kind(dtype) != "i" or array.dtype.kind not in "biu":
         return array
     bounds = np.iinfo(dtype.name)
@@ -82,7 +90,8 @@ def _as_integers(array, dtype):
 def tensor(data, dtype=None, device=None, requires_grad=False, pin_memory=False):
     """A tensor of numbers, nested sequences of them, or an array; the data is copied.
 
-    Python's floats become float32, integers int64; an array keeps its dtype. pin_memory says nothing here.
+    Python's floats become float32, integers int64; an array keeps its dtype. pin_memory says
+    nothing here.
     """
     if isinstance(data, Tensor):
         made = data.detach().clone()
@@ -95,7 +104,8 @@ def tensor(data, dtype=None, device=None, requires_grad=False, pin_memory=False)
             array = _as_integers(array, dtype)
         elif not _has_dtype(data):
             default = _C.get_default_dtype()
-            kinds = {"f": np.float64 if default == _C.float64 else np.float32, "c": default.to_complex().name}
+            kinds = {"f": np.float64 if default == _C.float64 else np.float32,
+                     "c": default.to_complex().name}
             array = array.astype(kinds.get(array.dtype.kind, array.dtype))
             if array.dtype.kind == "f":
                 dtype = default
@@ -108,7 +118,8 @@ def tensor(data, dtype=None, device=None, requires_grad=False, pin_memory=False)
 
 
 def from_numpy(array, device=None):
-    """A tensor that shares the array's memory where the device can use it: do not change the array afterwards.
+    """A tensor that shares the array's memory where the device can use it: do not change the array
+    afterwards.
 
     Where it cannot (another device, strided or foreign byte order), the elements are copied.
     """
@@ -129,8 +140,9 @@ class _Capsule:
 
 
 def from_dlpack(ext_tensor, *, device=None, copy=None):
-    """A tensor of what another library exports through DLPack, or of its capsule; shares memory as from_numpy() does, unless it is to be
-    copied or moved. bfloat16 is copied: NumPy, which reads the others, has none."""
+    """A tensor of what another library exports through DLPack, or of its capsule; shares memory as
+    from_numpy() does, unless it is to be copied or moved. bfloat16 is copied: NumPy, which reads
+    the others, has none."""
     if not hasattr(ext_tensor, "__dlpack__"):
         ext_tensor = _Capsule(ext_tensor)
     try:
@@ -148,7 +160,8 @@ def _method(function):
 
 
 def to_arguments(targets, dtype, device):
-    """The dtype and device among the arguments of a to(), in any order; another tensor gives both."""
+    """The dtype and device among the arguments of a to(), in any order; another tensor gives
+    both."""
     for target in targets:
         if isinstance(target, Tensor):
             dtype, device = target.dtype, target.device
@@ -162,8 +175,12 @@ def to_arguments(targets, dtype, device):
 
 
 @_method
-def to(self, *targets, dtype=None, device=None, non_blocking=False, copy=False, memory_format=None, other=None):
-    """Converted to a dtype, or moved to a device, or both; another tensor gives both. With copy=True never the tensor itself."""
+def to(self, *targets, dtype=None, device=None, non_blocking=False, copy=False, memory_format=None,
+       other=None):
+    """Converted to a dtype, or moved to a device, or both; another tensor gives both.
+
+    With copy=True never the tensor itself.
+    """
     if other is not None:
         targets = (other, *targets)
     if len(targets) > 1 and isinstance(targets[-1], bool):  # non_blocking, and copy, by position
@@ -186,8 +203,9 @@ def cpu(self):
 
 
 # The types that PyTorch has short names for: functions of Tensor, and dtypes of the package.
-SHORT_NAMES = {"bfloat16": _C.bfloat16, "bool": _C.bool, "cdouble": _C.complex128, "cfloat": _C.complex64, "double": _C.float64,
-               "float": _C.float32, "half": _C.float16, "int": _C.int32, "long": _C.int64, "short": _C.int16}
+SHORT_NAMES = {"bfloat16": _C.bfloat16, "bool": _C.bool, "cdouble": _C.complex128,
+               "cfloat": _C.complex64, "double": _C.float64, "float": _C.float32,
+               "half": _C.float16, "int": _C.int32, "long": _C.int64, "short": _C.int16}
 
 
 def _conversion(name, dtype):
@@ -243,13 +261,15 @@ def equal(self, other):
 
 @_method
 def allclose(self, other, rtol=1e-5, atol=1e-8, equal_nan=False):
-    """Whether |x - y| <= atol + rtol * |y| or x == y everywhere; equal_nan: NaN is like NaN; syncs."""
+    """Whether |x - y| <= atol + rtol * |y| or x == y everywhere; equal_nan: NaN is like NaN;
+    syncs."""
     return _C.isclose(self, other, rtol, atol, equal_nan).all().item()
 
 
 @_method
 def nonzero(self, *, as_tuple=False):
-    """The positions of the elements that are not 0: [n, rank], or with as_tuple a tensor [n] per dim; reads the elements."""
+    """The positions of the elements that are not 0: [n, rank], or with as_tuple a tensor [n] per
+    dim; reads the elements."""
     return _C.where(self) if as_tuple else _C.nonzero(self)
 
 
@@ -260,15 +280,18 @@ Tensor.imag = property(lambda self: _C.imag(self), lambda self, value: _C.imag(s
                        doc="The imaginary parts of complex numbers, a view.")
 @_method
 def set_(self, source=None, storage_offset=0, size=None, stride=None):
-    """Becomes another name for the memory of source, all of it or elements at strides from an offset; without one, empty."""
+    """Becomes another name for the memory of source, all of it or elements at strides from an
+    offset; without one, empty."""
     if self.requires_grad and _C.grad_enabled():
-        raise _C.Error("set_: a tensor that requires a gradient is changed in place; do it under no_grad()")
+        raise _C.Error(
+            "set_: a tensor that requires a gradient is changed in place; do it under no_grad()")
     if source is None:
         return self.set_data(self.new_empty(0))
     if not isinstance(source, Tensor):
         raise _C.WrongTypeError(f"set_: source must be Tensor, not {type(source).__name__}")
     if source.dtype != self.dtype:
-        raise _C.InvalidArgumentError(f"set_: the source is of {source.dtype}, the tensor of {self.dtype}")
+        raise _C.InvalidArgumentError(
+            f"set_: the source is of {source.dtype}, the tensor of {self.dtype}")
     if size is not None:
         step, strides = 1, []
         for n in reversed(size):
@@ -286,17 +309,20 @@ def _gathered(function):
     """A function of a list of tensors as one of several in a row, too."""
 
     def call(*tensors, **named):
-        return function(tensors[0] if len(tensors) == 1 and not isinstance(tensors[0], Tensor) else tensors, **named)
+        return function(tensors[0] if len(tensors) == 1 and not isinstance(tensors[0], Tensor)
+                        else tensors, **named)
 
     call.__name__, call.__doc__ = function.__name__, function.__doc__
     return call
 
 
-block_diag, broadcast_tensors, meshgrid = map(_gathered, (_C.block_diag, _C.broadcast_tensors, _C.meshgrid))
+block_diag, broadcast_tensors, meshgrid = map(_gathered,
+                                              (_C.block_diag, _C.broadcast_tensors, _C.meshgrid))
 
 
 def einsum(*arguments):
-    """Sums of products by Einstein's convention: einsum("ij,jk", x, y), or with numbers for letters einsum(x, [0, 1], y, [1, 2])."""
+    """Sums of products by Einstein's convention: einsum("ij,jk", x, y), or with numbers for letters
+    einsum(x, [0, 1], y, [1, 2])."""
     if not arguments or not isinstance(arguments[0], Tensor):
         return _C.einsum(*arguments)
     terms = [_letters(labels) for labels in arguments[1:2 * (len(arguments) // 2):2]]
@@ -306,13 +332,16 @@ def einsum(*arguments):
 
 def _letters(labels):
     try:
-        return "".join("..." if label is Ellipsis else string.ascii_letters.swapcase()[label] for label in labels)
+        return "".join("..." if label is Ellipsis else string.ascii_letters.swapcase()[label]
+                       for label in labels)
     except (IndexError, TypeError):
-        raise _C.InvalidArgumentError(f"einsum: labels are ... and the integers below 52, not {labels}") from None
+        raise _C.InvalidArgumentError(
+            f"einsum: labels are ... and the integers below 52, not {labels}") from None
 
 
 def tensordot(a, b, dims=2):
-    """Sums of products over the last `dims` dims of a and the first of b, or over two lists of dims."""
+    """Sums of products over the last `dims` dims of a and the first of b, or over two lists of
+    dims."""
     if isinstance(dims, Tensor):
         dims = dims.tolist()
     if isinstance(dims, int):
@@ -323,7 +352,8 @@ def tensordot(a, b, dims=2):
 
 @_method
 def contiguous(self, memory_format=None):
-    """The tensor itself if its elements lie in memory one after the other in row-major order, or a copy."""
+    """The tensor itself if its elements lie in memory one after the other in row-major order, or a
+    copy."""
     return self if self.is_contiguous() else self.clone()
 
 
@@ -348,16 +378,18 @@ def __contains__(self, value):
 def __dlpack__(self, *, stream=None, max_version=None, dl_device=None, copy=None):
     """A copy, which the library that takes it may write to.
 
-    copy=False shares the memory where it is the host's, marked as read-only, which needs DLPack 1.0; not every library looks
-    at the mark, and what writes nevertheless changes the tensor.
+    copy=False shares the memory where it is the host's, marked as read-only, which needs DLPack
+    1.0; not every library looks at the mark, and what writes nevertheless changes the tensor.
     """
     if stream is not None:
         raise BufferError("__dlpack__: memory of the host has no stream")
     if dl_device is not None and tuple(dl_device) != self.__dlpack_device__():
         device = tuple(n if isinstance(n, int) else type(n).__name__ for n in dl_device)
-        raise BufferError(f"__dlpack__: exports to device {self.__dlpack_device__()}, the host, not to {device}")
+        raise BufferError(
+            f"__dlpack__: exports to device {self.__dlpack_device__()}, the host, not to {device}")
     if copy is False and (max_version is None or tuple(max_version) < (1, 0)):
-        raise BufferError("__dlpack__: only DLPack 1.0 can say that memory is read-only; let it be copied")
+        raise BufferError(
+            "__dlpack__: only DLPack 1.0 can say that memory is read-only; let it be copied")
     if self.dtype == _C.bfloat16:
         return _C._to_dlpack(self.detach())  # a copy, which NumPy could not make
     array = self.numpy() if copy is False else np.array(self.numpy())
@@ -388,14 +420,16 @@ def _array(self, dtype=None, copy=None):
 def _reduce(self):
     """Pickled and copied by value: elements, dtype, whether it wants a gradient."""
     array = self.detach().to(_C.float32).numpy() if self.dtype == _C.bfloat16 else self.numpy()
-    return _restore, (np.array(array), self.dtype, type(self) is _C.nn.Parameter, self.requires_grad)
+    return (_restore,
+            (np.array(array), self.dtype, type(self) is _C.nn.Parameter, self.requires_grad))
 
 
 @_method
 def __deepcopy__(self, memo):
     """A leaf with memory of its own, on the same device."""
     if not self.is_leaf:
-        raise _C.Error("deepcopy: only leaves are copied, and this tensor has a history; detach() it")
+        raise _C.Error(
+            "deepcopy: only leaves are copied, and this tensor has a history; detach() it")
     made = self.detach().clone()
     if isinstance(self, _C.nn.Parameter):
         made = _C.nn.Parameter(made, self.requires_grad)
@@ -423,5 +457,6 @@ _C.Device.__reduce__ = lambda self: (_device, (str(self),))
 Tensor.__iter__ = _iterate
 Tensor.__array__ = _array
 Tensor.__reduce__ = _reduce
-Tensor.tolist = lambda self: (self.detach().float() if self.dtype == _C.bfloat16 else self).numpy().tolist()
+Tensor.tolist = lambda self: (self.detach().float() if self.dtype == _C.bfloat16
+                              else self).numpy().tolist()
 Tensor.tolist.__doc__ = "The elements as nested lists of Python's numbers; syncs."

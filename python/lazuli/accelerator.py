@@ -1,4 +1,7 @@
-"""What programs ask before they move tensors to a GPU: there is none. PJRT_DEVICE says what runs tensors."""
+"""What programs ask before they move tensors to a GPU: there is none.
+
+PJRT_DEVICE says what runs tensors.
+"""
 
 from lazuli import _C
 

@@ -1,4 +1,5 @@
-"""Mixed precision, as torch.amp has it: scales of losses. Functions do not choose narrower dtypes: model.bfloat16() does.
+"""Mixed precision, as torch.amp has it: scales of losses. Functions do not choose narrower dtypes:
+model.bfloat16() does.
 
     scaler = lz.amp.GradScaler("cuda", enabled=use_amp)
     scaler.scale(loss).backward()
@@ -22,7 +23,8 @@ class autocast:  # noqa: N801
         if enabled and device_type == "cuda":
             warn_cuda("autocast")
         elif enabled:
-            raise _C.UnimplementedError("autocast: functions do not choose dtypes; model.bfloat16() and inputs of that dtype compute in it")
+            raise _C.UnimplementedError("autocast: functions do not choose dtypes; "
+                                        "model.bfloat16() and inputs of that dtype compute in it")
 
     def __enter__(self):
         return self
@@ -39,13 +41,16 @@ class autocast:  # noqa: N801
 
 
 class GradScaler:
-    """Multiplies a loss so that gradients of narrow floats do not vanish, and leaves out steps whose gradients are not finite."""
+    """Multiplies a loss so that gradients of narrow floats do not vanish, and leaves out steps
+    whose gradients are not finite."""
 
-    def __init__(self, device="cuda", init_scale=65536.0, growth_factor=2.0, backoff_factor=0.5, growth_interval=2000, enabled=True):
+    def __init__(self, device="cuda", init_scale=65536.0, growth_factor=2.0, backoff_factor=0.5,
+                 growth_interval=2000, enabled=True):
         if enabled and device == "cuda":
             warn_cuda("GradScaler")
         self._enabled = enabled and device != "cuda"
-        self._scale, self._growth, self._backoff, self._interval = init_scale, growth_factor, backoff_factor, growth_interval
+        self._scale, self._growth, self._backoff, self._interval = (init_scale, growth_factor,
+                                                                    backoff_factor, growth_interval)
         self._good = 0
         self._found = {}  # by optimiser, whether a gradient was not finite
 
@@ -61,19 +66,23 @@ class GradScaler:
         """A tensor, or a row of them, times the factor."""
         if not self._enabled:
             return outputs
-        return outputs * self._scale if isinstance(outputs, _C.Tensor) else type(outputs)(self.scale(x) for x in outputs)
+        return (outputs * self._scale if isinstance(outputs, _C.Tensor)
+                else type(outputs)(self.scale(x) for x in outputs))
 
     def unscale_(self, optimizer):
         """Divides the gradients by the factor; reads whether all are finite."""
         if not self._enabled:
             return
         if id(optimizer) in self._found:
-            raise RuntimeError("unscale_() has already been called on this optimizer since the last update().")
-        gradients = [p.grad for group in optimizer.param_groups for p in group["params"] if p.grad is not None]
+            raise RuntimeError(
+                "unscale_() has already been called on this optimizer since the last update().")
+        gradients = [p.grad for group in optimizer.param_groups
+                     for p in group["params"] if p.grad is not None]
         with no_grad():
             for gradient in gradients:
                 gradient.mul_(1 / self._scale)
-        self._found[id(optimizer)] = not all(x.item() for x in [g.isfinite().all() for g in gradients])
+        self._found[id(optimizer)] = not all(x.item()
+                                             for x in [g.isfinite().all() for g in gradients])
 
     def step(self, optimizer, *arguments, **named):
         """optimizer.step() unless a gradient is not finite."""
@@ -84,7 +93,8 @@ class GradScaler:
         return None if self._found[id(optimizer)] else optimizer.step(*arguments, **named)
 
     def update(self, new_scale=None):
-        """The factor of the next step: less after gradients that were not finite, more after many that were."""
+        """The factor of the next step: less after gradients that were not finite, more after many
+        that were."""
         if not self._enabled:
             return
         if new_scale is not None:
@@ -101,11 +111,13 @@ class GradScaler:
         """What load_state_dict() takes."""
         if not self._enabled:
             return {}
-        return {"scale": self._scale, "growth_factor": self._growth, "backoff_factor": self._backoff, "growth_interval": self._interval,
+        return {"scale": self._scale, "growth_factor": self._growth,
+                "backoff_factor": self._backoff, "growth_interval": self._interval,
                 "_growth_tracker": self._good}
 
     def load_state_dict(self, state):
         """Goes on from a state_dict()."""
         if self._enabled:
-            self._scale, self._growth, self._backoff = state["scale"], state["growth_factor"], state["backoff_factor"]
+            self._scale, self._growth, self._backoff = (state["scale"], state["growth_factor"],
+                                                        state["backoff_factor"])
             self._interval, self._good = state["growth_interval"], state["_growth_tracker"]

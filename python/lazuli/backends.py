@@ -1,4 +1,5 @@
-"""What programs set of PyTorch's libraries for a kind of device. There is none of them: the settings are kept and say nothing.
+"""What programs set of PyTorch's libraries for a kind of device. There is none of them: the
+settings are kept and say nothing.
 
     lz.backends.cudnn.benchmark = True
     lz.backends.mps.is_available()  # False
@@ -22,7 +23,9 @@ class _Library:
         return None
 
 
-cudnn = _Library(enabled=True, benchmark=False, deterministic=False, allow_tf32=True, benchmark_limit=10)
-cuda = _Library(matmul=_Library(allow_tf32=False, allow_fp16_reduced_precision_reduction=True, allow_bf16_reduced_precision_reduction=True))
+cudnn = _Library(enabled=True, benchmark=False, deterministic=False, allow_tf32=True,
+                 benchmark_limit=10)
+cuda = _Library(matmul=_Library(allow_tf32=False, allow_fp16_reduced_precision_reduction=True,
+                                allow_bf16_reduced_precision_reduction=True))
 mps, mkl, openmp = _Library(), _Library(), _Library()
 mkldnn = _Library(enabled=True, allow_tf32=True)

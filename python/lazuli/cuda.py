@@ -1,4 +1,5 @@
-"""What programs ask before they use a GPU: there is none, and what would be on one is an error where it is used."""
+"""What programs ask before they use a GPU: there is none, and what would be on one is an error
+where it is used."""
 
 from lazuli import amp
 from lazuli._C import UnimplementedError
@@ -28,8 +29,9 @@ def _nothing(name):
     return call
 
 
-empty_cache, ipc_collect, manual_seed, manual_seed_all, reset_peak_memory_stats = (_nothing(name) for name in (
-    "empty_cache", "ipc_collect", "manual_seed", "manual_seed_all", "reset_peak_memory_stats"))
+empty_cache, ipc_collect, manual_seed, manual_seed_all, reset_peak_memory_stats = (
+    _nothing(name) for name in ("empty_cache", "ipc_collect", "manual_seed", "manual_seed_all",
+                                "reset_peak_memory_stats"))
 
 
 def current_device():
@@ -67,10 +69,11 @@ def _no_gpu(name):
     return call
 
 
-(current_blas_handle, current_stream, default_stream, get_device_capability, get_device_name, get_device_properties, mem_get_info,
- set_device, set_stream, stream) = map(_no_gpu, (
-    "current_blas_handle", "current_stream", "default_stream", "get_device_capability", "get_device_name", "get_device_properties", "mem_get_info",
-    "set_device", "set_stream", "stream"))
+(current_blas_handle, current_stream, default_stream, get_device_capability, get_device_name,
+ get_device_properties, mem_get_info, set_device, set_stream,
+ stream) = map(_no_gpu, ("current_blas_handle", "current_stream", "default_stream",
+                         "get_device_capability", "get_device_name", "get_device_properties",
+                         "mem_get_info", "set_device", "set_stream", "stream"))
 
 
 class _OfGpu(type):
@@ -84,7 +87,8 @@ class _OfGpu(type):
 
 
 def _of_gpu(name, **attributes):
-    return _OfGpu(name, (), {"__module__": __name__, "__doc__": "Nothing is one: there is no GPU.", **attributes})
+    return _OfGpu(name, (), {"__module__": __name__, "__doc__": "Nothing is one: there is no GPU.",
+                             **attributes})
 
 
 Event, Stream, device = map(_of_gpu, ("Event", "Stream", "device"))

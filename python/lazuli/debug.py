@@ -14,12 +14,14 @@ def _tensors(value: Any) -> List[Tensor]:
     if isinstance(value, dict):
         value = list(value.values())
     if not isinstance(value, (list, tuple)):
-        raise TypeError(f"compiler_ir: fn gives tensors, in lists, tuples and dicts, not {type(value).__name__}")
+        raise TypeError("compiler_ir: fn gives tensors, in lists, tuples and dicts, not "
+                        f"{type(value).__name__}")
     return [tensor for item in value for tensor in _tensors(item)]
 
 
 def print_tabular(tensors: Any) -> None:
-    """Prints the pending graph of tensors: a row for each node with its operands, attributes, scope and line."""
+    """Prints the pending graph of tensors: a row for each node with its operands, attributes, scope
+    and line."""
     print(graph_table(tensors), end="")  # noqa: F405
 
 
@@ -29,12 +31,15 @@ def compiler_ir(fn: Callable[..., Any], stage: str = "hlo",
 
         print(lz.debug.compiler_ir(step, stage="optimized_hlo")(x, w))
 
-    The function that this returns takes fn's arguments; nothing is computed. Tensors among them, of any shape and dtype, are
-    parameters of the program, and so is, behind them, what fn writes to: its new elements are results that may take its memory.
-    Whatever else fn uses is a constant. Nothing is written: tensors, gradients and generators are as before.
+    The function that this returns takes fn's arguments; nothing is computed. Tensors among them, of
+    any shape and dtype, are parameters of the program, and so is, behind them, what fn writes to:
+    its new elements are results that may take its memory. Whatever else fn uses is a constant.
+    Nothing is written: tensors, gradients and generators are as before.
 
-    stage: hlo, optimized_hlo, optimized_hlo_dot (for GraphViz), llvm (LLVM IR of its kernels), asm (their assembly, or an NPU's),
-    npux (bytes: an NPU's program). Another one raises InvalidArgumentError, one that the device does not make NotFoundError.
+    stage: hlo, optimized_hlo, optimized_hlo_dot (for GraphViz), fusion (why its kernels are
+    several), llvm (LLVM IR of its kernels), asm (their assembly, or an NPU's), npux (bytes: an
+    NPU's program). Another one raises InvalidArgumentError, one that the device does not make
+    NotFoundError.
     """
     def inspect(*args: Any, **kwargs: Any) -> Union[str, bytes]:
         given = [*args, *kwargs.values()]
@@ -47,6 +52,7 @@ def compiler_ir(fn: Callable[..., Any], stage: str = "hlo",
             return _tensors(fn(*values[:len(args)], **dict(zip(kwargs, values[len(args):]))))
 
         name = getattr(fn, "__name__", type(fn).__name__).strip("<>")
-        return HloModule.trace([given[i] for i in places], record, name=name).compiler_ir(stage, device)
+        return HloModule.trace([given[i] for i in places], record,
+                               name=name).compiler_ir(stage, device)
 
     return inspect

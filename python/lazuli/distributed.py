@@ -33,11 +33,13 @@ def barrier(group=None, **options):
     """Nothing: there is nobody to wait for."""
 
 
-def init_process_group(backend=None, init_method=None, timeout=None, world_size=-1, rank=-1, **options):
+def init_process_group(backend=None, init_method=None, timeout=None, world_size=-1, rank=-1,
+                       **options):
     """Nothing, of a group of this process alone; an error of more."""
     size = world_size if world_size > 0 else int(os.environ.get("WORLD_SIZE", 1))
     if size != 1:
-        raise UnimplementedError(f"init_process_group: {size} processes do not meet; all_reduce() and others are of devices in one process")
+        raise UnimplementedError(f"init_process_group: {size} processes do not meet; all_reduce() "
+                                 "and others are of devices in one process")
 
 
 def destroy_process_group(group=None):

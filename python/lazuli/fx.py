@@ -1,6 +1,8 @@
-"""Graphs of modules as PyTorch's fx has them, which lazuli does not make; so that programs which import this module run up to there.
+"""Graphs of modules as PyTorch's fx has them, which lazuli does not make; so that programs which
+import this module run up to there.
 
-A program is recorded as it runs: lazuli.hlo.HloModule.trace() gives it as a module to read and rewrite, lazuli.debug.graph_text() as text.
+A program is recorded as it runs: lazuli.hlo.HloModule.trace() gives it as a module to read and
+rewrite, lazuli.debug.graph_text() as text.
 """
 
 from lazuli import _C
@@ -8,8 +10,10 @@ from lazuli._C.nn import Module
 
 
 def _none(what):
-    raise _C.UnimplementedError(f"fx: {what} is not there, as nothing is traced by symbols; lazuli.hlo.HloModule.trace() makes a module of a "
-                                "function, to read and rewrite, and lazuli.debug.graph_text() shows what is recorded")
+    raise _C.UnimplementedError(
+        f"fx: {what} is not there, as nothing is traced by symbols; lazuli.hlo.HloModule.trace() "
+        "makes a module of a function, to read and rewrite, and lazuli.debug.graph_text() shows "
+        "what is recorded")
 
 
 class _Missing:

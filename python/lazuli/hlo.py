@@ -14,14 +14,16 @@ from lazuli._C.hlo import *  # noqa: F403
 from lazuli._C.hlo import HloExecutable
 
 
-def run_together(programs: Sequence[HloExecutable], arguments: Sequence[Sequence[Tensor]]) -> List[List[Tensor]]:
+def run_together(programs: Sequence[HloExecutable],
+                 arguments: Sequence[Sequence[Tensor]]) -> List[List[Tensor]]:
     """Runs programs of several devices at the same time, each with arguments of its own.
 
-    So programs with collectives meet: `[module.compile(f"npu:{d}") for d in range(n)]` of one module. The results are
-    those of each program; where some fail, the error is the first one's.
+    So programs with collectives meet: `[module.compile(f"npu:{d}") for d in range(n)]` of one
+    module. The results are those of each program; where some fail, the error is the first one's.
     """
     if len(programs) != len(arguments):
-        raise ValueError(f"run_together: {len(programs)} programs, and arguments for {len(arguments)}")
+        raise ValueError(
+            f"run_together: {len(programs)} programs, and arguments for {len(arguments)}")
     results: List[List[Tensor]] = [[] for _ in programs]
     errors: List[Optional[Exception]] = [None] * len(programs)
 

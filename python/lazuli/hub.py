@@ -1,4 +1,5 @@
-"""PyTorch's models of the net, which lazuli does not fetch; so that programs which import this module run up to there."""
+"""PyTorch's models of the net, which lazuli does not fetch; so that programs which import this
+module run up to there."""
 
 import os
 
@@ -7,7 +8,8 @@ from lazuli import _C
 
 def _none(*arguments, **named):
     """An error."""
-    raise _C.UnimplementedError("hub: nothing is fetched from the net; download the file, and give its path to lazuli.load()")
+    raise _C.UnimplementedError("hub: nothing is fetched from the net; download the file, and give "
+                                "its path to lazuli.load()")
 
 
 load = load_state_dict_from_url = download_url_to_file = list = help = _none
@@ -18,7 +20,8 @@ def get_dir():
     """Where PyTorch keeps what it fetched."""
     if _dir is not None:
         return _dir
-    return os.path.join(os.environ.get("TORCH_HOME", os.path.join(os.environ.get("XDG_CACHE_HOME", os.path.expanduser("~/.cache")), "torch")), "hub")
+    return os.path.join(os.environ.get("TORCH_HOME", os.path.join(
+        os.environ.get("XDG_CACHE_HOME", os.path.expanduser("~/.cache")), "torch")), "hub")
 
 
 def set_dir(d):

@@ -1,6 +1,8 @@
-"""PyTorch's compiler of Python, whose place the recording takes: functions and modules are given back as they are.
+"""PyTorch's compiler of Python, whose place the recording takes: functions and modules are given
+back as they are.
 
-What is recorded is compiled at each sync, whoever calls it. Programs cannot be saved to files; state_dict() has the parameters.
+What is recorded is compiled at each sync, whoever calls it. Programs cannot be saved to files;
+state_dict() has the parameters.
 """
 
 import contextlib
@@ -56,7 +58,8 @@ def fuser(name):
 
 def _no_files(*arguments, **named):
     """An error."""
-    raise _C.UnimplementedError("jit: programs cannot be saved to files; save(module.state_dict()) saves the parameters")
+    raise _C.UnimplementedError(
+        "jit: programs cannot be saved to files; save(module.state_dict()) saves the parameters")
 
 
 save = load = _no_files

@@ -1,7 +1,7 @@
 """Reductions and normalisations of the elements where a mask is true, as torch.masked has them.
 
-A mask is of bools and stretches to the input; without one all elements count. Where none does, the result is what the function gives of
-nothing: 0 of a sum, -infinity of a maximum, NaN of a mean.
+A mask is of bools and stretches to the input; without one all elements count. Where none does, the
+result is what the function gives of nothing: 0 of a sum, -infinity of a maximum, NaN of a mean.
 """
 
 from lazuli import _C
@@ -35,7 +35,8 @@ def _filled(name, x, mask, value):
     if mask.dtype != _C.bool:
         raise _C.WrongTypeError(f"masked.{name}: a mask is of bools, not of {mask.dtype!r}")
     if mask.ndim > x.ndim:
-        raise _C.OutOfRangeError(f"masked.{name}: a mask of {mask.ndim} dims is larger than an input of {x.ndim}")
+        raise _C.OutOfRangeError(
+            f"masked.{name}: a mask of {mask.ndim} dims is larger than an input of {x.ndim}")
     return x.masked_fill(~mask, value)
 
 
@@ -65,12 +66,14 @@ def prod(input, dim=None, *, keepdim=False, dtype=None, mask=None):
 
 def cumsum(input, dim, *, dtype=None, mask=None):
     """Running sums along dim."""
-    return _filled("cumsum", input, mask, 0).cumsum(dim, dtype=input.dtype if dtype is None else dtype)
+    return _filled("cumsum", input, mask, 0).cumsum(dim,
+                                                    dtype=input.dtype if dtype is None else dtype)
 
 
 def cumprod(input, dim, *, dtype=None, mask=None):
     """Running products along dim."""
-    return _filled("cumprod", input, mask, 1).cumprod(dim, dtype=input.dtype if dtype is None else dtype)
+    return _filled("cumprod", input, mask, 1).cumprod(dim,
+                                                      dtype=input.dtype if dtype is None else dtype)
 
 
 def amax(input, dim=None, *, keepdim=False, dtype=None, mask=None):
@@ -112,11 +115,13 @@ def median(input, dim=-1, *, keepdim=False, dtype=None, mask=None):
     """The middle element along dim, of two the lower."""
     x = _to(input, dtype)
     floats = _to(x, _C.float32) if _is_whole(x) else x
-    found = _filled("median", floats, mask, float("nan")).nanmedian(_dims("median", dim, x)[0], keepdim)[0]
+    found = _filled("median", floats, mask,
+                    float("nan")).nanmedian(_dims("median", dim, x)[0], keepdim)[0]
     if not _is_whole(x):
         return found
     if found.isnan().any().item():
-        raise _C.InvalidArgumentError("masked.median: a row of integers without elements has no median")
+        raise _C.InvalidArgumentError(
+            "masked.median: a row of integers without elements has no median")
     return found.to(x.dtype)
 
 
@@ -124,7 +129,8 @@ def logsumexp(input, dim=None, *, keepdim=False, dtype=None, mask=None):
     """log of the sum of exp() over dims, without overflow."""
     x = _to(input, dtype)
     dims = _dims("logsumexp", dim, x)
-    return _filled("logsumexp", x.float() if _is_whole(x) else x, mask, -INFINITY).logsumexp(dims, keepdim).to(x.dtype)
+    return _filled("logsumexp", x.float() if _is_whole(x) else x, mask,
+                   -INFINITY).logsumexp(dims, keepdim).to(x.dtype)
 
 
 def logaddexp(input, other, *, dtype=None, input_mask=None, other_mask=None):
@@ -138,7 +144,8 @@ def norm(input, ord=2.0, dim=None, *, keepdim=False, dtype=None, mask=None):
     x = _to(input, dtype)
     order = 2.0 if ord is None else float(ord)
     dims = _dims("norm", dim, x)
-    return _filled("norm", x, mask, INFINITY if order == -INFINITY else 0).norm(order, dims, keepdim)
+    return _filled("norm", x, mask,
+                   INFINITY if order == -INFINITY else 0).norm(order, dims, keepdim)
 
 
 def _spread(name, input, dim, unbiased, correction, keepdim, dtype, mask):

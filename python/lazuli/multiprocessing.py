@@ -1,4 +1,7 @@
-"""Python's multiprocessing, with what PyTorch adds to it. Tensors that processes send each other are copied."""
+"""Python's multiprocessing, with what PyTorch adds to it.
+
+Tensors that processes send each other are copied.
+"""
 
 import multiprocessing as _multiprocessing
 from multiprocessing import *  # noqa: F403
@@ -20,7 +23,8 @@ def set_sharing_strategy(new_strategy):
     """Nothing but a check: tensors are copied."""
     global _strategy
     if new_strategy not in get_all_sharing_strategies():
-        raise ValueError(f"set_sharing_strategy: takes one of {sorted(get_all_sharing_strategies())}, not {new_strategy!r}")
+        raise ValueError("set_sharing_strategy: takes one of "
+                         f"{sorted(get_all_sharing_strategies())}, not {new_strategy!r}")
     _strategy = new_strategy
 
 

@@ -5,7 +5,8 @@
     lz.profiler.stop().save("profile.json")  # opens in Perfetto
     lz.profiler.top()                        # prints the most expensive lines
 
-LAZULI_PROFILE=profile.json profiles a whole program that knows nothing of it. docs/profiling.md says what the numbers are.
+LAZULI_PROFILE=profile.json profiles a whole program that knows nothing of it. docs/profiling.md
+says what the numbers are.
 """
 
 import contextlib as _contextlib
@@ -18,7 +19,8 @@ record_function = Scope  # as PyTorch calls it
 
 
 def capture(socket, seconds=3.0, path=None):
-    """A profile of another process, which runs with LAZULI_PROFILE_SOCKET=socket: its trace for Perfetto as bytes, written to `path` if given."""
+    """A profile of another process, which runs with LAZULI_PROFILE_SOCKET=socket: its trace for
+    Perfetto as bytes, written to `path` if given."""
     import socket as sockets  # which few programs need
 
     with sockets.socket(sockets.AF_UNIX) as connection:
@@ -27,7 +29,8 @@ def capture(socket, seconds=3.0, path=None):
         connection.sendall(b"profile %d\n" % round(seconds * 1000))
         trace = b"".join(iter(lambda: connection.recv(1 << 16), b""))
     if not trace.startswith((b"{", b"[")):
-        raise RuntimeError(f"profiler.capture: {trace.decode(errors='replace').strip() or 'the process has ended'}")
+        raise RuntimeError("profiler.capture: "
+                           f"{trace.decode(errors='replace').strip() or 'the process has ended'}")
     if path is not None:
         with open(path, "wb") as file:
             file.write(trace)
@@ -41,7 +44,8 @@ def top(by="line", rows=20):
 
 @_contextlib.contextmanager
 def profile(path=None, **schedule):
-    """Profiles what is inside, which calls step() or has StepTraces if there is a schedule; writes the profile to `path`."""
+    """Profiles what is inside, which calls step() or has StepTraces if there is a schedule; writes
+    the profile to `path`."""
     start(**schedule)
     try:
         yield

@@ -1,8 +1,10 @@
-"""save() and load() of tensors, dicts of them, modules, states of optimisers and what else a program keeps.
+"""save() and load() of tensors, dicts of them, modules, states of optimisers and what else a
+program keeps.
 
-A dict of tensors becomes a safetensors file, which other libraries read, too; everything else is pickled. A file says by its first bytes
-which it is. What is pickled may run code of whoever wrote it when it is read, so load() makes nothing of it but tensors, containers and
-numbers unless it is told to trust the file.
+A dict of tensors becomes a safetensors file, which other libraries read, too; everything else is
+pickled. A file says by its first bytes which it is. What is pickled may run code of whoever wrote
+it when it is read, so load() makes nothing of it but tensors, containers and numbers unless it is
+told to trust the file.
 """
 
 import _compat_pickle
@@ -16,33 +18,42 @@ from lazuli._C import Device, Tensor
 from lazuli._tensor import _restore, tensor
 
 _ZIP, _PICKLE = b"PK\x03\x04", b"\x80"
-_OLD_TORCH = b"\x8a\nl\xfc\x9cF\xf9 j\xa8P\x19"  # the number that files of PyTorch before 1.6 begin with
+# The number that files of PyTorch before 1.6 begin with.
+_OLD_TORCH = b"\x8a\nl\xfc\x9cF\xf9 j\xa8P\x19"
 # What a file is made of that nobody has to trust: modules and the names in them.
 _HARMLESS = {
-    "lazuli": {"Size"}, "lazuli._tensor": {"_restore", "_dtype", "_device"}, "collections": {"OrderedDict", "defaultdict", "Counter"},
-    "builtins": {"set", "frozenset", "complex", "slice", "range", "bytearray", "bytes", "dict", "list", "tuple", "int", "float", "bool", "str"},
+    "lazuli": {"Size"}, "lazuli._tensor": {"_restore", "_dtype", "_device"},
+    "collections": {"OrderedDict", "defaultdict", "Counter"},
+    "builtins": {"set", "frozenset", "complex", "slice", "range", "bytearray", "bytes", "dict",
+                 "list", "tuple", "int", "float", "bool", "str"},
     "numpy": {"ndarray", "dtype"},
     **{f"numpy.{core}.multiarray": {"_reconstruct", "scalar"} for core in ("core", "_core")},
-    **{f"numpy.{core}.numeric": {"_frombuffer"} for core in ("core", "_core")}, "_codecs": {"encode"}}
+    **{f"numpy.{core}.numeric": {"_frombuffer"} for core in ("core", "_core")},
+    "_codecs": {"encode"}}
 
 
 def _is_flat(obj):
-    """Whether it is what a safetensors file holds: tensors by name, and perhaps texts about them."""
+    """Whether it is what a safetensors file holds: tensors by name, and perhaps texts about
+    them."""
     if not isinstance(obj, dict) or not obj:
         return False
-    return all(isinstance(k, str) and isinstance(v, dict if k == "__metadata__" else Tensor) for k, v in obj.items())
+    return all(isinstance(k, str) and isinstance(v, dict if k == "__metadata__" else Tensor)
+               for k, v in obj.items())
 
 
 def _is_path(f):
     return isinstance(f, (str, bytes, os.PathLike))
 
 
-def save(obj, f, pickle_module=pickle, pickle_protocol=pickle.HIGHEST_PROTOCOL, _use_new_zipfile_serialization=True):
+def save(obj, f, pickle_module=pickle, pickle_protocol=pickle.HIGHEST_PROTOCOL,
+         _use_new_zipfile_serialization=True):
     """Writes obj to a path or a file that is open for bytes.
 
-    A path that exists holds the old file until the new one is whole. Raises OSError where it cannot be written, and what pickling raises.
+    A path that exists holds the old file until the new one is whole. Raises OSError where it cannot
+    be written, and what pickling raises.
 
-        lz.save({"model": net.state_dict(), "optimizer": optimizer.state_dict(), "epoch": 3}, "checkpoint.pt")
+        lz.save({"model": net.state_dict(), "optimizer": optimizer.state_dict(), "epoch": 3},
+                "checkpoint.pt")
     """
     if not _is_path(f):
         pickle_module.dump(obj, f, protocol=pickle_protocol)
@@ -81,10 +92,12 @@ class _Unpickler(pickle.Unpickler):
         if (module, name) == ("lazuli._tensor", "_restore"):
             return self._tensor
         # Protocols below 3 have the names of Python 2.
-        home, own = _compat_pickle.NAME_MAPPING.get((module, name)) or (_compat_pickle.IMPORT_MAPPING.get(module, module), name)
+        home, own = (_compat_pickle.NAME_MAPPING.get((module, name)) or
+                     (_compat_pickle.IMPORT_MAPPING.get(module, module), name))
         if not self.trusted and own not in _HARMLESS.get(home, ()):
-            raise _Untrusted(f"load: {self.name} holds a {module}.{name}, whose making may run code; if you trust who wrote the file, "
-                                         "load it with weights_only=False")
+            raise _Untrusted(
+                f"load: {self.name} holds a {module}.{name}, whose making may run code; if you "
+                "trust who wrote the file, load it with weights_only=False")
         return super().find_class(module, name)
 
     def _tensor(self, array, dtype, parameter, requires_grad=True):
@@ -100,12 +113,15 @@ def _length_of(argument, file, left):
     size, signed = _LENGTHS[argument.n]
     length = int.from_bytes(file.read(size), "little", signed=signed)
     if not 0 <= length <= left - size:
-        raise _Damaged(f"it has a part of {length} bytes and {max(left - size, 0)} bytes behind its length")
+        raise _Damaged(
+            f"it has a part of {length} bytes and {max(left - size, 0)} bytes behind its length")
     return length
 
 
-_LENGTHS = {pickletools.TAKEN_FROM_ARGUMENT1: (1, False), pickletools.TAKEN_FROM_ARGUMENT4: (4, True),
-            pickletools.TAKEN_FROM_ARGUMENT4U: (4, False), pickletools.TAKEN_FROM_ARGUMENT8U: (8, False)}
+_LENGTHS = {pickletools.TAKEN_FROM_ARGUMENT1: (1, False),
+            pickletools.TAKEN_FROM_ARGUMENT4: (4, True),
+            pickletools.TAKEN_FROM_ARGUMENT4U: (4, False),
+            pickletools.TAKEN_FROM_ARGUMENT8U: (8, False)}
 
 
 def _check_number(number, remembered):
@@ -114,8 +130,9 @@ def _check_number(number, remembered):
 
 
 def _check_pickle(file):
-    """Goes over the opcodes of a pickle, without what they hold. So what is damaged is seen before memory is asked for that a length, or
-    the number of what the pickle remembers, says: the unpickler takes both for true."""
+    """Goes over the opcodes of a pickle, without what they hold. So what is damaged is seen before
+    memory is asked for that a length, or the number of what the pickle remembers, says: the
+    unpickler takes both for true."""
     start = file.tell()
     end = file.seek(0, io.SEEK_END)
     file.seek(start)
@@ -124,7 +141,8 @@ def _check_pickle(file):
         code = file.read(1)
         opcode = opcodes.get(code.decode("latin-1"))
         if opcode is None:
-            raise _Damaged("it ends too early" if not code else f"{code!r} is not an opcode of a pickle")
+            raise _Damaged("it ends too early" if not code
+                           else f"{code!r} is not an opcode of a pickle")
         argument = opcode.arg
         if opcode.name == "STOP":
             break
@@ -156,21 +174,24 @@ def _of_torch(file, name, device, trusted):
     try:
         import torch
     except ImportError:
-        raise _C.UnimplementedError(f"load: {name} is a file of PyTorch, which is not installed; it reads it, and saves a state_dict() as "
-                                    "safetensors.torch.save_file() does") from None
+        raise _C.UnimplementedError(
+            f"load: {name} is a file of PyTorch, which is not installed; it reads it, and saves a "
+            "state_dict() as safetensors.torch.save_file() does") from None
     try:
         value = torch.load(file, map_location="cpu", weights_only=not trusted)
     except pickle.UnpicklingError as error:
         raise pickle.UnpicklingError(f"load: {name}: {error}") from error
     except Exception as error:  # of PyTorch's readers any
-        raise _C.InvalidArgumentError(f"load: {name} is a file of PyTorch that it cannot read: {error}") from error
+        raise _C.InvalidArgumentError(
+            f"load: {name} is a file of PyTorch that it cannot read: {error}") from error
     return _converted(torch, value, device)
 
 
 def _converted(torch, value, device):
     if isinstance(value, torch.Tensor):
         wide = value.detach().float() if value.dtype == torch.bfloat16 else value.detach()
-        made = tensor(wide.numpy(), dtype=_C.dtype_of(str(value.dtype).removeprefix("torch.")), device=device)
+        made = tensor(wide.numpy(), dtype=_C.dtype_of(str(value.dtype).removeprefix("torch.")),
+                      device=device)
         if isinstance(value, torch.nn.Parameter):
             return _C.nn.Parameter(made, value.requires_grad)
         return made.requires_grad_(value.requires_grad)
@@ -184,18 +205,22 @@ def _converted(torch, value, device):
 
 
 def _device_of(map_location):
-    """That of PyTorch's ways to say one; what is a function or a dict of places means the device that there is."""
+    """That of PyTorch's ways to say one; what is a function or a dict of places means the device
+    that there is."""
     if isinstance(map_location, Device) or map_location is None:
         return map_location
-    return None if callable(map_location) or isinstance(map_location, dict) else Device(str(map_location))
+    return (None if callable(map_location) or isinstance(map_location, dict)
+            else Device(str(map_location)))
 
 
 def load(f, map_location=None, pickle_module=None, *, weights_only=True, mmap=None, device=None):
-    """Reads what save() wrote, a safetensors file, or, where PyTorch is installed, a file of torch.save().
+    """Reads what save() wrote, a safetensors file, or, where PyTorch is installed, a file of
+    torch.save().
 
-    `f`: a path or a file that is open for bytes. `map_location`, or `device`: where tensors are made. Unless weights_only is off the file
-    may hold tensors, containers, numbers and texts alone, or UnpicklingError is raised. Raises NotFoundError, and InvalidArgumentError
-    where the file is none of these, or damaged.
+    `f`: a path or a file that is open for bytes. `map_location`, or `device`: where tensors are
+    made. Unless weights_only is off the file may hold tensors, containers, numbers and texts alone,
+    or UnpicklingError is raised. Raises NotFoundError, and InvalidArgumentError where the file is
+    none of these, or damaged.
     """
     device = _device_of(map_location if device is None else device)
     name = os.fsdecode(f) if _is_path(f) else getattr(f, "name", "the file")
@@ -217,7 +242,8 @@ def _read(file, name, device, trusted, path=None):
     if first[8:9] == b"{":
         return _C.load_safetensors(path, device) if path is not None else _safetensors(file, device)
     if not first.startswith(_PICKLE):
-        raise _C.InvalidArgumentError(f"load: {name} is neither a safetensors file nor one of save()")
+        raise _C.InvalidArgumentError(
+            f"load: {name} is neither a safetensors file nor one of save()")
     try:
         _check_pickle(file)
         value = _Unpickler(file, device, trusted, name).load()
@@ -228,7 +254,8 @@ def _read(file, name, device, trusted, path=None):
     except (ImportError, AttributeError):
         if trusted:  # a class that is not there
             raise
-        raise _C.InvalidArgumentError(f"load: {name} is damaged: it names what is not there") from None
+        raise _C.InvalidArgumentError(
+            f"load: {name} is damaged: it names what is not there") from None
     except Exception as error:  # what a damaged pickle does to what it makes can be any
         raise _C.InvalidArgumentError(f"load: {name} is truncated or damaged: {error}") from error
     return value

@@ -9,19 +9,24 @@ from lazuli._tensor import tensor
 __all__ = ["assert_close"]
 
 _WHOLE = (0.0, 0.0)
-_TOLERANCES = {"float16": (1e-3, 1e-5), "bfloat16": (1.6e-2, 1e-5), "float32": (1.3e-6, 1e-5), "float64": (1e-7, 1e-7),
-               "complex64": (1.3e-6, 1e-5), "complex128": (1e-7, 1e-7)}  # of PyTorch
+_TOLERANCES = {"float16": (1e-3, 1e-5), "bfloat16": (1.6e-2, 1e-5), "float32": (1.3e-6, 1e-5),
+               "float64": (1e-7, 1e-7), "complex64": (1.3e-6, 1e-5),
+               "complex128": (1e-7, 1e-7)}  # of PyTorch
 
 
-def assert_close(actual, expected, *, allow_subclasses=True, rtol=None, atol=None, equal_nan=False, check_device=True, check_dtype=True,
-                 check_layout=True, check_stride=False, msg=None):
-    """Raises AssertionError, which says where and by how much, unless |actual - expected| <= atol + rtol |expected| everywhere.
+def assert_close(actual, expected, *, allow_subclasses=True, rtol=None, atol=None, equal_nan=False,
+                 check_device=True, check_dtype=True, check_layout=True, check_stride=False,
+                 msg=None):
+    """Raises AssertionError, which says where and by how much, unless |actual - expected| <= atol +
+    rtol |expected| everywhere.
 
-    Takes tensors, numbers, and sequences and mappings of them, of the same structure. Tolerances follow the dtype unless both are given;
-    integers and bools are equal. msg: a text, or a function of the text, to raise instead. Raises TypeError for two kinds of objects.
+    Takes tensors, numbers, and sequences and mappings of them, of the same structure. Tolerances
+    follow the dtype unless both are given; integers and bools are equal. msg: a text, or a function
+    of the text, to raise instead. Raises TypeError for two kinds of objects.
     """
     if (rtol is None) != (atol is None):
-        raise _C.InvalidArgumentError(f"Both 'rtol' and 'atol' must be either specified or omitted, but got no {'rtol' if rtol is None else 'atol'}.")
+        raise _C.InvalidArgumentError("Both 'rtol' and 'atol' must be either specified or "
+                                      f"omitted, but got no {'rtol' if rtol is None else 'atol'}.")
     found = _difference(actual, expected, (rtol, atol), equal_nan, check_device, check_dtype, ())
     if found is not None:
         raise AssertionError(found if msg is None else msg(found) if callable(msg) else msg)
@@ -29,24 +34,31 @@ def assert_close(actual, expected, *, allow_subclasses=True, rtol=None, atol=Non
 
 def _difference(actual, expected, tolerances, equal_nan, check_device, check_dtype, place):
     """What is to be said of the first difference; None if there is none."""
-    where = f"\n\nThe failure occurred for item {''.join(f'[{p!r}]' for p in place)}" if place else ""
+    where = (f"\n\nThe failure occurred for item {''.join(f'[{p!r}]' for p in place)}" if place
+             else "")
     rest = (tolerances, equal_nan, check_device, check_dtype)
     if isinstance(actual, Mapping) and isinstance(expected, Mapping):
-        missing, more = [k for k in expected if k not in actual], [k for k in actual if k not in expected]
+        missing, more = ([k for k in expected if k not in actual],
+                         [k for k in actual if k not in expected])
         if missing or more:
-            return (f"The keys of the mappings do not match:\nMissing keys in the actual mapping: {missing}\n"
-                    f"Additional keys in the actual mapping: {more}{where}")
-        return next((d for k in expected if (d := _difference(actual[k], expected[k], *rest, (*place, k)))), None)
+            return ("The keys of the mappings do not match:\nMissing keys in the actual mapping: "
+                    f"{missing}\nAdditional keys in the actual mapping: {more}{where}")
+        return next((d for k in expected
+                     if (d := _difference(actual[k], expected[k], *rest, (*place, k)))), None)
     if _is_sequence(actual) and _is_sequence(expected):
         if len(actual) != len(expected):
             return f"The length of the sequences mismatch: {len(actual)} != {len(expected)}{where}"
-        return next((d for i in range(len(expected)) if (d := _difference(actual[i], expected[i], *rest, (*place, i)))), None)
+        return next((d for i in range(len(expected))
+                     if (d := _difference(actual[i], expected[i], *rest, (*place, i)))), None)
     numbers = all(isinstance(x, (bool, int, float, complex)) for x in (actual, expected))
     if not numbers and not (isinstance(actual, Tensor) and isinstance(expected, Tensor)):
-        raise TypeError(f"No comparison pair was able to handle inputs of type {type(actual)} and {type(expected)}.{where}")
+        raise TypeError(f"No comparison pair was able to handle inputs of type {type(actual)} and "
+                        f"{type(expected)}.{where}")
     if numbers:
-        actual, expected = tensor(actual, dtype=_wide(actual)), tensor(expected, dtype=_wide(expected))
-    found = _attributes(actual, expected, check_device, check_dtype) or _elements(actual, expected, tolerances, equal_nan)
+        actual, expected = (tensor(actual, dtype=_wide(actual)),
+                            tensor(expected, dtype=_wide(expected)))
+    found = (_attributes(actual, expected, check_device, check_dtype) or
+             _elements(actual, expected, tolerances, equal_nan))
     return None if found is None else found + where
 
 
@@ -70,26 +82,32 @@ def _attributes(actual, expected, check_device, check_dtype):
 def _elements(actual, expected, tolerances, equal_nan):
     rtol, atol = tolerances
     if rtol is None:
-        rtol, atol = (max(pair) for pair in zip(*(_TOLERANCES.get(x.dtype.name, _WHOLE) for x in (actual, expected)), strict=True))
+        rtol, atol = (max(pair) for pair in zip(*(_TOLERANCES.get(x.dtype.name, _WHOLE)
+                                                  for x in (actual, expected)), strict=True))
     dtype = _C.complex128 if actual.dtype.is_complex or expected.dtype.is_complex else _C.float64
     whole = not any(x.dtype.is_complex or x.dtype.is_floating_point for x in (actual, expected))
-    x, y = (t.detach().to(device="cpu", dtype=_C.int64 if whole else dtype) for t in (actual, expected))
+    x, y = (t.detach().to(device="cpu", dtype=_C.int64 if whole else dtype)
+            for t in (actual, expected))
     fits = _C.isclose(x, y, rtol, atol, equal_nan)
     if fits.all().item():
         return None
     kind, scalar = "equal" if whole and not rtol and not atol else "close", actual.ndim == 0
     off = _C.where(fits, _C.zeros_like(x.abs(), dtype=_C.float64), (x - y).abs().to(_C.float64))
     ratio = _C.where(fits, _C.zeros_like(off), off / y.abs().to(_C.float64))
-    up_to = ("", "") if kind == "equal" else (f" (up to {atol} allowed)", f" (up to {rtol} allowed)")
+    up_to = ("", "") if kind == "equal" else (f" (up to {atol} allowed)",
+                                              f" (up to {rtol} allowed)")
     if scalar:
         got, wanted = actual.item(), expected.item()
-        return (f"Scalars are not {kind}!\n\nExpected {wanted} but got {got}.\nAbsolute difference: {_shown(off, (), whole)}{up_to[0]}\n"
-                f"Relative difference: {_shown(ratio, (), False)}{up_to[1]}")
+        return (f"Scalars are not {kind}!\n\nExpected {wanted} but got {got}.\nAbsolute "
+                f"difference: {_shown(off, (), whole)}{up_to[0]}\nRelative difference: "
+                f"{_shown(ratio, (), False)}{up_to[1]}")
     count, n = (~fits).sum().item(), fits.numel()
     lines = [f"Mismatched elements: {count} / {n} ({count / n:.1%})"]
-    for name, values, number, limit in (("absolute", off, whole, up_to[0]), ("relative", ratio, False, up_to[1])):
+    for name, values, number, limit in (("absolute", off, whole, up_to[0]),
+                                        ("relative", ratio, False, up_to[1])):
         index = tuple(int(i) for i in _C.unravel_index(values.argmax(), tuple(values.shape)))
-        lines.append(f"Greatest {name} difference: {_shown(values, index, number)} at index {index}{limit}")
+        lines.append(
+            f"Greatest {name} difference: {_shown(values, index, number)} at index {index}{limit}")
     return f"Tensor-likes are not {kind}!\n\n" + "\n".join(lines)
 
 

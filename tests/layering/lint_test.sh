@@ -43,4 +43,13 @@ int new_size = renew(x);  // a new one
 delete node;  // NOLINT: counted by hand'
 expect_ok "no raw new"
 
+long=$(printf 'x%.0s' {1..101})
+lint python/lazuli/a.py <<<"$long"
+expect_bad "Python in 100 columns"
+expect_out_has "python/lazuli/a.py:1: more than 100 columns"
+lint python/lazuli/a.py <<<"${long:1}"
+expect_ok "Python in 100 columns"
+lint ir/hlo/a.cc <<<''
+expect_ok "Python in 100 columns"
+
 finish

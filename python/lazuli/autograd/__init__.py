@@ -5,16 +5,18 @@ from lazuli._C import Tensor
 from lazuli.autograd import function, grad_mode, graph
 from lazuli.autograd._gradients import backward, grad
 from lazuli.autograd.function import Function, FunctionCtx
-from lazuli.autograd.grad_mode import (detect_anomaly, enable_grad, inference_mode, is_anomaly_check_nan_enabled,
-                                       is_anomaly_enabled, no_grad, set_detect_anomaly, set_grad_enabled)
+from lazuli.autograd.grad_mode import (detect_anomaly, enable_grad, inference_mode,
+                                       is_anomaly_check_nan_enabled, is_anomaly_enabled, no_grad,
+                                       set_detect_anomaly, set_grad_enabled)
 from lazuli.autograd.gradcheck import GradcheckError, gradcheck, gradgradcheck
 
 
 def _tensor_backward(self, gradient=None, retain_graph=None, create_graph=False, inputs=None):
-    """Adds the gradients of this scalar to .grad of every leaf that requires one, or of `inputs` alone.
+    """Adds the gradients of this scalar to .grad of every leaf that requires one, or of `inputs`
+    alone.
 
-    `gradient` replaces the implicit 1, and is needed for other tensors. What the forward pass saved is freed, unless
-    retain_graph or create_graph, which records the gradients' own history.
+    `gradient` replaces the implicit 1, and is needed for other tensors. What the forward pass saved
+    is freed, unless retain_graph or create_graph, which records the gradients' own history.
     """
     return backward([self], [gradient], retain_graph, create_graph, inputs=inputs)
 
@@ -42,4 +44,5 @@ class _Variable(type):
 
 
 class Variable(metaclass=_Variable):
-    """What PyTorch's tensors with a history used to be: Variable(x) is x without its history, and shares its memory."""
+    """What PyTorch's tensors with a history used to be: Variable(x) is x without its history, and
+    shares its memory."""

@@ -8,7 +8,8 @@ from lazuli.autograd.grad_mode import no_grad
 
 
 class FunctionCtx:
-    """What forward() and backward() of a Function tell each other; it takes attributes of any name, too."""
+    """What forward() and backward() of a Function tell each other; it takes attributes of any name,
+    too."""
 
     def __init__(self):
         self._saved, self._dirty, self._plain = (), (), ()
@@ -17,10 +18,12 @@ class FunctionCtx:
         self.needs_input_grad = ()
 
     def save_for_backward(self, *tensors):
-        """Keeps arguments, results, or other tensors for backward(), which finds them in saved_tensors."""
+        """Keeps arguments, results, or other tensors for backward(), which finds them in
+        saved_tensors."""
         for i, tensor in enumerate(tensors):
             if tensor is not None and not isinstance(tensor, Tensor):
-                raise TypeError(f"save_for_backward can only save variables, but argument {i} is of type {type(tensor).__name__}")
+                raise TypeError(f"save_for_backward can only save variables, but argument {i} is "
+                                f"of type {type(tensor).__name__}")
         self._saved = tensors
 
     @property
@@ -69,13 +72,15 @@ class Function:
 
         y = Exp.apply(x)
 
-    forward() runs without history. backward() takes a gradient for each result and gives one for each argument, None for those
-    that are no tensors; what it records under create_graph has a history, so second derivatives come by themselves. A
-    setup_context(ctx, inputs, output) may take what concerns ctx out of forward(), which then has no ctx.
+    forward() runs without history. backward() takes a gradient for each result and gives one for
+    each argument, None for those that are no tensors; what it records under create_graph has a
+    history, so second derivatives come by themselves. A setup_context(ctx, inputs, output) may take
+    what concerns ctx out of forward(), which then has no ctx.
     """
 
     def __init__(self, *arguments, **named):
-        raise RuntimeError(f"{type(self).__name__} is not made or called: its methods are static; use {type(self).__name__}.apply()")
+        raise RuntimeError(f"{type(self).__name__} is not made or called: its methods are static; "
+                           f"use {type(self).__name__}.apply()")
 
     @staticmethod
     def forward(*arguments, **named):
@@ -108,7 +113,8 @@ class Function:
         where = [i for i, result in enumerate(results) if isinstance(result, Tensor)]
         tensors = [results[i] for i in where]
         if not (_C.grad_enabled() and any(ctx.needs_input_grad)):
-            made = [t.detach() if _among(t, arguments) and not _among(t, ctx._dirty) else t for t in tensors]
+            made = [t.detach() if _among(t, arguments) and not _among(t, ctx._dirty) else t
+                    for t in tensors]
         else:
             made = cls._record(ctx, arguments, results, where, tensors)
         for i, tensor in zip(where, made, strict=True):
@@ -132,16 +138,19 @@ class Function:
             return found if isinstance(found, (tuple, list)) else (found,)
 
         saved, ctx._saved = ctx._saved, ()
-        return _C._custom(f"{cls.__name__}Backward", backward, [a if isinstance(a, Tensor) else None for a in arguments], tensors,
-                          [_among(t, ctx._dirty) for t in tensors], [not _among(t, ctx._plain) for t in tensors], list(saved),
+        return _C._custom(f"{cls.__name__}Backward", backward,
+                          [a if isinstance(a, Tensor) else None for a in arguments], tensors,
+                          [_among(t, ctx._dirty) for t in tensors],
+                          [not _among(t, ctx._plain) for t in tensors], list(saved),
                           ctx._materialize)
 
 
 def _check_dirty(cls, ctx, arguments, results):
     for tensor in ctx._dirty:
         if not _among(tensor, results):
-            raise RuntimeError(f"{cls.__name__}: some elements marked as dirty during the forward method were not returned as output. "
-                               "The inputs that are modified inplace must all be outputs of the Function.")
+            raise RuntimeError(f"{cls.__name__}: some elements marked as dirty during the forward "
+                               "method were not returned as output. The inputs that are modified "
+                               "inplace must all be outputs of the Function.")
 
 
 class _Twice(Function):
@@ -153,7 +162,8 @@ class _Twice(Function):
 
     @staticmethod
     def backward(ctx, *gradients):
-        raise RuntimeError("trying to differentiate twice a function that was marked with @once_differentiable")
+        raise RuntimeError(
+            "trying to differentiate twice a function that was marked with @once_differentiable")
 
 
 def once_differentiable(backward):
@@ -163,7 +173,8 @@ def once_differentiable(backward):
     def call(ctx, *gradients):
         with no_grad():
             found = backward(ctx, *gradients)
-        if not _C.grad_enabled() or not any(isinstance(g, Tensor) and g.requires_grad for g in gradients):
+        if not _C.grad_enabled() or not any(isinstance(g, Tensor) and g.requires_grad
+                                            for g in gradients):
             return found
         several = list(found) if isinstance(found, (tuple, list)) else [found]
         where = [i for i, g in enumerate(several) if isinstance(g, Tensor)]

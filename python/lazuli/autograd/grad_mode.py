@@ -7,7 +7,8 @@ from lazuli import _C
 
 
 class _Mode:
-    """`with mode(...):`, `@mode(...)` of a function or generator, and `@mode` where it needs no argument."""
+    """`with mode(...):`, `@mode(...)` of a function or generator, and `@mode` where it needs no
+    argument."""
 
     def __new__(cls, *arguments, **named):
         if len(arguments) == 1 and not named and callable(arguments[0]):
@@ -78,7 +79,8 @@ class enable_grad(_GradMode):
 
 
 class set_grad_enabled(_Mode):
-    """Turns history on or off from here on; in a `with`, until its end; of a function it decorates, during its calls."""
+    """Turns history on or off from here on; in a `with`, until its end; of a function it decorates,
+    during its calls."""
 
     def __new__(cls, mode):
         return object.__new__(cls)
@@ -102,7 +104,8 @@ class set_grad_enabled(_Mode):
 
 
 class inference_mode(_Mode):
-    """no_grad whose tensors never take part in a history, also later: an op that would save one for backward refuses it."""
+    """no_grad whose tensors never take part in a history, also later: an op that would save one for
+    backward refuses it."""
 
     def __init__(self, mode=True):
         self.mode = mode
@@ -112,7 +115,8 @@ class inference_mode(_Mode):
         return type(self)(self.mode)
 
     def __enter__(self):
-        self._before.append((_C._set_inference_mode(self.mode), _C._set_grad_enabled(not self.mode)))
+        self._before.append((_C._set_inference_mode(self.mode),
+                             _C._set_grad_enabled(not self.mode)))
 
     def __exit__(self, *exception):
         inference, grad = self._before.pop()
@@ -121,7 +125,8 @@ class inference_mode(_Mode):
 
 
 class detect_anomaly:
-    """backward() throws where a gradient is NaN, and names the op that gave it and the line that recorded the op.
+    """backward() throws where a gradient is NaN, and names the op that gave it and the line that
+    recorded the op.
 
     For all threads. It looks at every gradient at the end of a backward(), which syncs.
     """

@@ -18,13 +18,15 @@ def _tuple(given):
 
 
 def _differentiable(output):
-    return [t for t in _tuple(output) if isinstance(t, Tensor) and (t.dtype.is_floating_point or t.dtype.is_complex)]
+    return [t for t in _tuple(output)
+            if isinstance(t, Tensor) and (t.dtype.is_floating_point or t.dtype.is_complex)]
 
 
 def _parts(tensor):
     """The elements as f64 in a row, of complex numbers both parts."""
     array = np.ascontiguousarray(tensor.detach().numpy()).reshape(-1)
-    return array.view(array.real.dtype).astype(np.float64) if array.dtype.kind == "c" else array.astype(np.float64)
+    return (array.view(array.real.dtype).astype(np.float64) if array.dtype.kind == "c"
+            else array.astype(np.float64))
 
 
 def _moved(tensor, at, by):
@@ -43,7 +45,8 @@ def _numerical(function, inputs, which, eps):
             ends = []
             for by in (eps, -eps):
                 moved = _moved(inputs[which], at, by)
-                ends.append([_parts(t) for t in _differentiable(function(*inputs[:which], moved, *inputs[which + 1:]))])
+                ends.append([_parts(t) for t in _differentiable(function(*inputs[:which], moved,
+                                                                         *inputs[which + 1:]))])
         rows.append([(above - below) / (2 * eps) for above, below in zip(*ends, strict=True)])
     return [np.array(column) for column in zip(*rows, strict=True)] if rows else []
 
@@ -61,7 +64,8 @@ def _analytical(outputs, o, inputs, wanted):
         flat = seed.reshape(-1)
         flat.view(flat.real.dtype)[column] = 1
         seed = _C._from_numpy(flat.reshape(seed.shape), output.device, True)
-        gradients = grad([output], [inputs[i] for i in wanted], [seed], retain_graph=True, allow_unused=True)
+        gradients = grad([output], [inputs[i] for i in wanted], [seed], retain_graph=True,
+                         allow_unused=True)
         for rows, i, gradient in zip(found, wanted, gradients, strict=True):
             if gradient is None:
                 continue
@@ -76,31 +80,35 @@ def _analytical(outputs, o, inputs, wanted):
 def _compare(function, inputs, eps, atol, rtol):
     wanted = [i for i, x in enumerate(inputs) if isinstance(x, Tensor) and x.requires_grad]
     if not wanted:
-        raise ValueError("gradcheck expects at least one input tensor to require gradient, but none of the them have requires_grad=True.")
+        raise ValueError("gradcheck expects at least one input tensor to require gradient, but "
+                         "none of the them have requires_grad=True.")
     for i in wanted:
         if inputs[i].dtype not in (_C.float64, _C.complex128):
-            warnings.warn(f"Input #{i} requires gradient and is not a double precision floating point or complex. "
-                          "This check will likely fail if all the inputs are not of double precision floating point or complex.",
-                          stacklevel=3)
+            warnings.warn(f"Input #{i} requires gradient and is not a double precision floating "
+                          "point or complex. This check will likely fail if all the inputs are "
+                          "not of double precision floating point or complex.", stacklevel=3)
     with enable_grad():
         outputs = _differentiable(function(*inputs))
     numerical = [_numerical(function, list(inputs), i, eps) for i in wanted]
     for o in range(len(outputs)):
-        for column, (i, found) in enumerate(zip(wanted, _analytical(outputs, o, inputs, wanted), strict=True)):
+        for column, (i, found) in enumerate(zip(wanted, _analytical(outputs, o, inputs, wanted),
+                                                strict=True)):
             expected = numerical[column][o] if numerical[column] else found
             if not np.allclose(found, expected, rtol, atol):
-                raise GradcheckError(f"Jacobian mismatch for output {o} with respect to input {i},\nnumerical:{expected}\n"
-                                     f"analytical:{found}\n")
+                raise GradcheckError(f"Jacobian mismatch for output {o} with respect to input "
+                                     f"{i},\nnumerical:{expected}\nanalytical:{found}\n")
 
 
-def gradcheck(func, inputs, *, eps=1e-6, atol=1e-5, rtol=1e-3, raise_exception=True, nondet_tol=0.0, check_undefined_grad=True,
-              check_grad_dtypes=False, check_batched_grad=False, check_batched_forward_grad=False, check_forward_ad=False,
-              check_backward_ad=True, fast_mode=False, masked=None):
+def gradcheck(func, inputs, *, eps=1e-6, atol=1e-5, rtol=1e-3, raise_exception=True, nondet_tol=0.0,
+              check_undefined_grad=True, check_grad_dtypes=False, check_batched_grad=False,
+              check_batched_forward_grad=False, check_forward_ad=False, check_backward_ad=True,
+              fast_mode=False, masked=None):
     """Whether gradients of func at the inputs that require one are those of central differences.
 
-    |a - n| <= atol + rtol * |n| for every part of every derivative. raise_exception: a difference is a GradcheckError. Gradients of
-    complex numbers are compared by both parts. The other arguments are PyTorch's: there are no forward-mode and batched gradients to
-    check, runs repeat bit for bit, and fast_mode is as exact as without.
+    |a - n| <= atol + rtol * |n| for every part of every derivative. raise_exception: a difference
+    is a GradcheckError. Gradients of complex numbers are compared by both parts. The other
+    arguments are PyTorch's: there are no forward-mode and batched gradients to check, runs repeat
+    bit for bit, and fast_mode is as exact as without.
     """
     if check_forward_ad or check_batched_forward_grad:
         raise NotImplementedError("gradcheck: there are no forward-mode gradients")
@@ -114,10 +122,12 @@ def gradcheck(func, inputs, *, eps=1e-6, atol=1e-5, rtol=1e-3, raise_exception=T
     return True
 
 
-def gradgradcheck(func, inputs, grad_outputs=None, *, eps=1e-6, atol=1e-5, rtol=1e-3, gen_non_contig_grad_outputs=False,
-                  raise_exception=True, nondet_tol=0.0, check_undefined_grad=True, check_grad_dtypes=False, check_batched_grad=False,
+def gradgradcheck(func, inputs, grad_outputs=None, *, eps=1e-6, atol=1e-5, rtol=1e-3,
+                  gen_non_contig_grad_outputs=False, raise_exception=True, nondet_tol=0.0,
+                  check_undefined_grad=True, check_grad_dtypes=False, check_batched_grad=False,
                   check_fwd_over_rev=False, check_rev_over_rev=True, fast_mode=False, masked=False):
-    """gradcheck() of func's gradients, as functions of the inputs and of the gradients of the outputs, drawn if not given."""
+    """gradcheck() of func's gradients, as functions of the inputs and of the gradients of the
+    outputs, drawn if not given."""
     if check_fwd_over_rev:
         raise NotImplementedError("gradgradcheck: there are no forward-mode gradients")
     inputs = _tuple(inputs)
@@ -141,5 +151,5 @@ def gradgradcheck(func, inputs, grad_outputs=None, *, eps=1e-6, atol=1e-5, rtol=
             found = grad(outputs, wanted, gradients, create_graph=True, allow_unused=True)
         return tuple(g for g in found if g is not None)
 
-    return gradcheck(slopes, (*inputs, *grad_outputs), eps=eps, atol=atol, rtol=rtol, raise_exception=raise_exception,
-                     nondet_tol=nondet_tol)
+    return gradcheck(slopes, (*inputs, *grad_outputs), eps=eps, atol=atol, rtol=rtol,
+                     raise_exception=raise_exception, nondet_tol=nondet_tol)

@@ -18,8 +18,10 @@ class Node:
 
     @property
     def next_functions(self):
-        """For each operand the node that its gradient goes to, None where none is wanted, and which result of that it is."""
-        return tuple((None if node is None else node_of(node), index) for node, index in self._node.edges())
+        """For each operand the node that its gradient goes to, None where none is wanted, and which
+        result of that it is."""
+        return tuple((None if node is None else node_of(node), index)
+                     for node, index in self._node.edges())
 
     @property
     def variable(self):
@@ -40,7 +42,8 @@ class Node:
         return {"site": self._node.site()}
 
     def register_hook(self, fn):
-        """Calls fn(grad_inputs, grad_outputs) after the node has run; what it gives takes the place of grad_inputs."""
+        """Calls fn(grad_inputs, grad_outputs) after the node has run; what it gives takes the place
+        of grad_inputs."""
         return self._node.register_hook(fn, False)
 
     def register_prehook(self, fn):
@@ -72,7 +75,8 @@ def node_of(node):
 
 
 class saved_tensors_hooks:
-    """Within it, what ops save for backward is pack_hook(tensor); backward gets unpack_hook() of that."""
+    """Within it, what ops save for backward is pack_hook(tensor); backward gets unpack_hook() of
+    that."""
 
     def __init__(self, pack_hook, unpack_hook):
         self.pack_hook, self.unpack_hook = pack_hook, unpack_hook
@@ -88,7 +92,8 @@ class save_on_cpu(saved_tensors_hooks):
     """Keeps what ops save for backward on the host's device."""
 
     def __init__(self, pin_memory=False, device_type="cuda"):
-        super().__init__(lambda tensor: (tensor.device, tensor.cpu()), lambda packed: packed[1].to(packed[0]))
+        super().__init__(lambda tensor: (tensor.device, tensor.cpu()),
+                         lambda packed: packed[1].to(packed[0]))
 
 
 class _MultiHandle:
@@ -107,7 +112,8 @@ class _MultiHandle:
 
 
 def register_multi_grad_hook(tensors, fn, *, mode="all"):
-    """Calls fn with the gradients of all tensors, None where there is none, once all have arrived; with mode "any" with the first."""
+    """Calls fn with the gradients of all tensors, None where there is none, once all have arrived;
+    with mode "any" with the first."""
     if mode not in ("all", "any"):
         raise ValueError(f"register_multi_grad_hook: mode is 'all' or 'any', not {mode!r}")
     tensors = tuple(tensors)

@@ -7,7 +7,8 @@ __all__ = ["functional_call", "stack_module_state"]
 
 
 def stack_module_state(models):
-    """Parameters and buffers of several equal modules, each stacked along a new first dim: two dicts."""
+    """Parameters and buffers of several equal modules, each stacked along a new first dim: two
+    dicts."""
     models = list(models)
     if not models:
         raise RuntimeError("stack_module_state: Expected at least one model, got 0.")
@@ -19,4 +20,5 @@ def stack_module_state(models):
         return {name: _C.stack([tensors[name].detach() for tensors in found]) for name in found[0]}
 
     parameters = stacked(m.named_parameters() for m in models)
-    return {name: p.requires_grad_() for name, p in parameters.items()}, stacked(m.named_buffers() for m in models)
+    return ({name: p.requires_grad_() for name, p in parameters.items()},
+            stacked(m.named_buffers() for m in models))

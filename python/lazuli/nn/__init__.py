@@ -13,17 +13,20 @@ from lazuli._C.nn import *  # noqa: F403
 import lazuli.nn.functional  # noqa: E402: over the one of _C, which has the losses alone
 import lazuli.nn.init  # noqa: E402: as well
 from lazuli.nn.loss import *  # noqa: F403
-from lazuli.nn._hooks import (register_module_forward_hook, register_module_forward_pre_hook,  # noqa: E402
-                              register_module_full_backward_hook, register_module_full_backward_pre_hook)
+from lazuli.nn._hooks import (  # noqa: E402
+    register_module_forward_hook, register_module_forward_pre_hook,
+    register_module_full_backward_hook, register_module_full_backward_pre_hook)
 import lazuli.nn.module  # noqa: E402
 import lazuli.nn._states  # noqa: E402
-from lazuli.nn.containers import ModuleDict, ModuleList, ParameterDict, ParameterList, Sequential  # noqa: E402
+from lazuli.nn.containers import (  # noqa: E402
+    ModuleDict, ModuleList, ParameterDict, ParameterList, Sequential)
 from lazuli.nn.layers import *  # noqa: F403
 from lazuli.nn.adaptive import *  # noqa: F403
 from lazuli.nn.lazy import *  # noqa: F403
 from lazuli.nn.recurrent import *  # noqa: F403
-from lazuli.nn._kinds import (RNNCellBase, _BatchNorm, _ConvNd, _ConvTransposeNd, _DropoutNd, _InstanceNorm, _Loss,  # noqa: E402
-                              _NormBase, _WeightedLoss)
+from lazuli.nn._kinds import (  # noqa: E402
+    RNNCellBase, _BatchNorm, _ConvNd, _ConvTransposeNd, _DropoutNd, _InstanceNorm, _Loss, _NormBase,
+    _WeightedLoss)
 import lazuli.nn.modules  # noqa: E402
 import lazuli.nn.parallel  # noqa: E402
 import lazuli.nn.parameter  # noqa: E402

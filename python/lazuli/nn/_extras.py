@@ -1,7 +1,9 @@
-"""What layers of C++ take in Python besides: PyTorch's further arguments, in PyTorch's order, and its reset_parameters().
+"""What layers of C++ take in Python besides: PyTorch's further arguments, in PyTorch's order, and
+its reset_parameters().
 
-An argument that changes what forward() does makes the object one of a class that derives from the layer's, a variant, whose forward()
-is written here. A variant has the layer's name, and is copied and pickled as the layer is.
+An argument that changes what forward() does makes the object one of a class that derives from the
+layer's, a variant, whose forward() is written here. A variant has the layer's name, and is copied
+and pickled as the layer is.
 """
 
 import inspect
@@ -22,23 +24,27 @@ def signature_of(layer, own):
     parameters = PARAMETERS.get(layer.__name__)
     if parameters is None:
         return own
-    return inspect.Signature([
-        own.parameters[name] if default is ...
-        else inspect.Parameter(name, inspect.Parameter.POSITIONAL_OR_KEYWORD, default=default) for name, default in parameters.items()])
+    return inspect.Signature(
+        [own.parameters[name] if default is ...
+         else inspect.Parameter(name, inspect.Parameter.POSITIONAL_OR_KEYWORD, default=default)
+         for name, default in parameters.items()])
 
 
 def sorted_out(layer, own, signature, arguments, named):
-    """The arguments of C++'s constructor by name, and the others; None where C++ has to say what is wrong with them."""
+    """The arguments of C++'s constructor by name, and the others; None where C++ has to say what is
+    wrong with them."""
     translated = _TRANSLATED.get(layer.__name__)
     if signature is own and translated is None or len(arguments) > len(signature.parameters):
         return None
     given = dict(zip(signature.parameters, arguments, strict=False))
     for name, value in named.items():
-        known = name if name in signature.parameters else next((n for n in _C._own_names(name) if n in signature.parameters), name)
+        known = (name if name in signature.parameters
+                 else next((n for n in _C._own_names(name) if n in signature.parameters), name))
         if known in given:
             return None
         given[known] = value
-    extras = {name: given.pop(name) for name in list(given) if name in signature.parameters and name not in own.parameters}
+    extras = {name: given.pop(name) for name in list(given)
+              if name in signature.parameters and name not in own.parameters}
     if translated is not None:
         translated(given, extras)
     return given, extras
@@ -66,7 +72,9 @@ def finish(module, extras):
             module._lend("weight", None)
     if extras.get("_weight") is not None:
         if tuple(extras["_weight"].shape) != tuple(module.weight.shape):
-            raise _C.InvalidArgumentError(f"Embedding: _weight must have dims {tuple(module.weight.shape)}, has {tuple(extras['_weight'].shape)}")
+            raise _C.InvalidArgumentError(
+                f"Embedding: _weight must have dims {tuple(module.weight.shape)}, has "
+                f"{tuple(extras['_weight'].shape)}")
         module.weight.set_data(extras["_weight"].detach())
     if extras.get("dtype") is not None or extras.get("device") is not None:
         module.to(dtype=extras.get("dtype"), device=extras.get("device"))
@@ -97,12 +105,15 @@ _made = {}
 def variant_of(kind, mixin):
     """The class that derives from both, with the name of the first."""
     if (kind, mixin) not in _made:
-        _made[kind, mixin] = type(kind.__name__, (mixin, kind), {"_is_variant": True, "__module__": kind.__module__, "__doc__": kind.__doc__})
+        _made[kind, mixin] = type(kind.__name__, (mixin, kind),
+                                  {"_is_variant": True, "__module__": kind.__module__,
+                                   "__doc__": kind.__doc__})
     return _made[kind, mixin]
 
 
 def choose_class(module, extras=None):
-    """Makes a layer one of the variant that its further arguments ask for, or of its class again; none is given: as they are now."""
+    """Makes a layer one of the variant that its further arguments ask for, or of its class again;
+    none is given: as they are now."""
     layer = layer_of(type(module))
     if layer is None:
         return
@@ -135,13 +146,18 @@ def _of_table(given):
     return {"num_embeddings": 1 if row is None else max(row + 1, -row), "embedding_dim": 1}
 
 
-# By layer: arguments that say what parameters there are, which forward() does not read, and small ones in their place.
+# By layer: arguments that say what parameters there are, which forward() does not read, and small
+# ones in their place.
 _OF_PARAMETERS = {
     "BatchNorm1d": _of_channels, "BatchNorm2d": _of_channels, "BatchNorm3d": _of_channels,
-    "Conv2d": lambda given: {"in_channels": given["groups"], "out_channels": given["groups"], "kernel_size": 1, "bias": False},
-    "Embedding": _of_table, "GroupNorm": lambda given: {"num_channels": given["num_groups"], "affine": False},
-    "LayerNorm": lambda _: {"elementwise_affine": False}, "Linear": lambda _: {"in_features": 1, "out_features": 1, "bias": False},
-    "PReLU": lambda _: {"num_parameters": 1, "init": 0.0}, "RMSNorm": lambda _: {"elementwise_affine": True}}
+    "Conv2d": lambda given: {"in_channels": given["groups"], "out_channels": given["groups"],
+                             "kernel_size": 1, "bias": False},
+    "Embedding": _of_table,
+    "GroupNorm": lambda given: {"num_channels": given["num_groups"], "affine": False},
+    "LayerNorm": lambda _: {"elementwise_affine": False},
+    "Linear": lambda _: {"in_features": 1, "out_features": 1, "bias": False},
+    "PReLU": lambda _: {"num_parameters": 1, "init": 0.0},
+    "RMSNorm": lambda _: {"elementwise_affine": True}}
 
 
 # By layer: attributes that PyTorch's has from its base, and the layer of which they are arguments.
@@ -163,7 +179,10 @@ def small_of(module, settings):
 
 
 def change(module, name, value):
-    """Lets a layer compute with another value of an argument. Nothing changes where its constructor refuses the value."""
+    """Lets a layer compute with another value of an argument.
+
+    Nothing changes where its constructor refuses the value.
+    """
     settings = {**settings_of(module), name: value}
     state = _C.get_rng_state()
     try:
@@ -182,14 +201,17 @@ class _WithIndices:
     """MaxPool2d that says where the largest stand."""
 
     def forward(self, x):
-        return F.max_pool2d(x, self.kernel_size, self.stride, self.padding, self.dilation, self.ceil_mode, True)
+        return F.max_pool2d(x, self.kernel_size, self.stride, self.padding, self.dilation,
+                            self.ceil_mode, True)
 
 
 class _Limited:
-    """Embedding whose rows have a norm of at most max_norm, or whose gradient counts how often a row is used."""
+    """Embedding whose rows have a norm of at most max_norm, or whose gradient counts how often a
+    row is used."""
 
     def forward(self, x):
-        return F.embedding(x, self.weight, self.padding_idx, self.max_norm, self.norm_type, self.scale_grad_by_freq)
+        return F.embedding(x, self.weight, self.padding_idx, self.max_norm, self.norm_type,
+                           self.scale_grad_by_freq)
 
 
 class _Sized:
@@ -205,8 +227,10 @@ def _row(sizes):
 
 # By layer: when a variant is meant, and which.
 _VARIANTS = {
-    "AdaptiveAvgPool2d": [(lambda given: "size" in given or None in _row(given.get("output_size")), _Sized)],
-    "Embedding": [(lambda given: given.get("max_norm") is not None or given.get("scale_grad_by_freq"), _Limited)],
+    "AdaptiveAvgPool2d": [(lambda given: "size" in given or None in _row(given.get("output_size")),
+                           _Sized)],
+    "Embedding": [(lambda given: given.get("max_norm") is not None or
+                   given.get("scale_grad_by_freq"), _Limited)],
     "MaxPool2d": [(lambda given: given.get("return_indices"), _WithIndices)]}
 
 
@@ -251,15 +275,20 @@ def _reset_slope(self):
     init.constant_(self.weight, self.init)
 
 
-_RESETS = {"BatchNorm1d": _reset_norm, "BatchNorm2d": _reset_norm, "BatchNorm3d": _reset_norm, "Conv2d": _reset_uniform, "Embedding": _reset_table,
-           "GroupNorm": _reset_norm, "LayerNorm": _reset_norm, "Linear": _reset_uniform, "PReLU": _reset_slope, "RMSNorm": _reset_norm}
+_RESETS = {"BatchNorm1d": _reset_norm, "BatchNorm2d": _reset_norm, "BatchNorm3d": _reset_norm,
+           "Conv2d": _reset_uniform, "Embedding": _reset_table, "GroupNorm": _reset_norm,
+           "LayerNorm": _reset_norm, "Linear": _reset_uniform, "PReLU": _reset_slope,
+           "RMSNorm": _reset_norm}
 
 
-def from_pretrained(cls, embeddings, freeze=True, padding_idx=None, max_norm=None, norm_type=2.0, scale_grad_by_freq=False, sparse=False):
+def from_pretrained(cls, embeddings, freeze=True, padding_idx=None, max_norm=None, norm_type=2.0,
+                    scale_grad_by_freq=False, sparse=False):
     """A table that begins as a tensor of rank 2, and stays so if it is frozen."""
     if embeddings.dim() != 2:
-        raise _C.InvalidArgumentError(f"Embedding.from_pretrained: takes a tensor of rank 2, not {embeddings.dim()}")
-    return cls(*embeddings.shape, padding_idx, max_norm, norm_type, scale_grad_by_freq, sparse, embeddings, freeze)
+        raise _C.InvalidArgumentError(
+            f"Embedding.from_pretrained: takes a tensor of rank 2, not {embeddings.dim()}")
+    return cls(*embeddings.shape, padding_idx, max_norm, norm_type, scale_grad_by_freq, sparse,
+               embeddings, freeze)
 
 
 def add_methods(layer):

@@ -1,11 +1,13 @@
-"""Hooks of modules: what is called before and after forward(), with the gradients of what went in and came out, and with states."""
+"""Hooks of modules: what is called before and after forward(), with the gradients of what went in
+and came out, and with states."""
 
 from lazuli._C import Tensor
 from lazuli._C.nn import Module, _use_hooks
 from lazuli.autograd.function import Function
 from lazuli.utils.hooks import RemovableHandle
 
-_KINDS = ("forward_pre", "forward", "backward_pre", "backward", "state_pre", "state_post", "load_pre", "load_post")
+_KINDS = ("forward_pre", "forward", "backward_pre", "backward", "state_pre", "state_post",
+          "load_pre", "load_post")
 _everywhere = {kind: {} for kind in _KINDS}
 
 
@@ -19,12 +21,14 @@ def _own(module):
 
 
 def register_forward_pre_hook(self, hook, *, prepend=False, with_kwargs=False):
-    """Calls hook(module, args) before forward(), or hook(module, args, kwargs); what it gives takes the place of the arguments."""
+    """Calls hook(module, args) before forward(), or hook(module, args, kwargs); what it gives takes
+    the place of the arguments."""
     return _register(_own(self), "forward_pre", (hook, with_kwargs), prepend)
 
 
 def register_forward_hook(self, hook, *, prepend=False, with_kwargs=False, always_call=False):
-    """Calls hook(module, args, output) after forward(), or hook(module, args, kwargs, output); what it gives takes the place of output.
+    """Calls hook(module, args, output) after forward(), or hook(module, args, kwargs, output); what
+    it gives takes the place of output.
 
     With always_call also where forward() raises, with None as output.
     """
@@ -32,12 +36,14 @@ def register_forward_hook(self, hook, *, prepend=False, with_kwargs=False, alway
 
 
 def register_full_backward_pre_hook(self, hook, prepend=False):
-    """Calls hook(module, grad_output) in backward, before the gradients of the inputs are there; what it gives takes its place."""
+    """Calls hook(module, grad_output) in backward, before the gradients of the inputs are there;
+    what it gives takes its place."""
     return _register(_own(self), "backward_pre", hook, prepend)
 
 
 def register_full_backward_hook(self, hook, prepend=False):
-    """Calls hook(module, grad_input, grad_output) in backward; what it gives takes the place of grad_input."""
+    """Calls hook(module, grad_input, grad_output) in backward; what it gives takes the place of
+    grad_input."""
     return _register(_own(self), "backward", hook, prepend)
 
 
@@ -47,18 +53,21 @@ def register_state_dict_pre_hook(self, hook):
 
 
 def register_state_dict_post_hook(self, hook):
-    """Calls hook(module, state_dict, prefix, local_metadata) when the module and all in it are in the dict, which it may change."""
+    """Calls hook(module, state_dict, prefix, local_metadata) when the module and all in it are in
+    the dict, which it may change."""
     return RemovableHandle(_own(self)["state_post"], hook)
 
 
 def register_load_state_dict_pre_hook(self, hook):
-    """Calls hook(module, state_dict, prefix, local_metadata, strict, missing_keys, unexpected_keys, error_msgs) before
-    load_state_dict() looks at a copy of the dict, which it may change, as the lists."""
+    """Calls hook(module, state_dict, prefix, local_metadata, strict, missing_keys, unexpected_keys,
+    error_msgs) before load_state_dict() looks at a copy of the dict, which it may change, as the
+    lists."""
     return RemovableHandle(_own(self)["load_pre"], hook)
 
 
 def register_load_state_dict_post_hook(self, hook):
-    """Calls hook(module, incompatible_keys) when all is loaded; names that it takes from the lists are not mistakes."""
+    """Calls hook(module, incompatible_keys) when all is loaded; names that it takes from the lists
+    are not mistakes."""
     return RemovableHandle(_own(self)["load_post"], hook)
 
 
@@ -97,8 +106,10 @@ class _Passing(Function):
 
 
 def _pass(values, function):
-    """The values, whose tensors' gradients pass through function(), in the places that they have among the values; None if none does."""
-    where = [i for i, value in enumerate(values) if isinstance(value, Tensor) and value.requires_grad]
+    """The values, whose tensors' gradients pass through function(), in the places that they have
+    among the values; None if none does."""
+    where = [i
+             for i, value in enumerate(values) if isinstance(value, Tensor) and value.requires_grad]
     if not where:
         return None
 
@@ -121,7 +132,8 @@ def _replaced(name, given, before):
         return before
     given = given if isinstance(given, tuple) else (given,)
     if len(given) != len(before):
-        raise RuntimeError(f"{name}: the hook gave {len(given)} gradients in place of {len(before)}")
+        raise RuntimeError(
+            f"{name}: the hook gave {len(given)} gradients in place of {len(before)}")
     return given
 
 
@@ -145,7 +157,8 @@ class _BackwardHooks:
 
     def of_outputs(self, gradients):
         for hook in self.before:
-            gradients = _replaced("register_full_backward_pre_hook", hook(self.module, gradients), gradients)
+            gradients = _replaced("register_full_backward_pre_hook", hook(self.module, gradients),
+                                  gradients)
         self.grad_output = gradients
         if self.after and not self.passes:  # nothing that came in wants a gradient
             for hook in self.after:
@@ -154,7 +167,8 @@ class _BackwardHooks:
 
     def of_inputs(self, gradients):
         for hook in self.after:
-            gradients = _replaced("register_full_backward_hook", hook(self.module, gradients, self.grad_output), gradients)
+            gradients = _replaced("register_full_backward_hook",
+                                  hook(self.module, gradients, self.grad_output), gradients)
         return gradients
 
 
@@ -175,7 +189,8 @@ def _call(module, *arguments, **named):
         elif isinstance(given, tuple) and len(given) == 2:
             arguments, named = given
         else:
-            raise RuntimeError(f"forward pre-hook must return None or a tuple of (new_args, new_kwargs), but got {given}.")
+            raise RuntimeError("forward pre-hook must return None or a tuple of (new_args, "
+                               f"new_kwargs), but got {given}.")
     before, after = of(module, "backward_pre"), of(module, "backward")
     backward = _BackwardHooks(module, before, after) if before or after else None
     called = set()
@@ -196,12 +211,14 @@ def _call(module, *arguments, **named):
 
 def _after(entry, module, arguments, named, output):
     hook, with_kwargs, _ = entry
-    given = hook(module, arguments, named, output) if with_kwargs else hook(module, arguments, output)
+    given = (hook(module, arguments, named, output) if with_kwargs
+             else hook(module, arguments, output))
     return output if given is None else given
 
 
-for _function in (register_forward_pre_hook, register_forward_hook, register_full_backward_pre_hook, register_full_backward_hook,
-                  register_state_dict_pre_hook, register_state_dict_post_hook, register_load_state_dict_pre_hook,
+for _function in (register_forward_pre_hook, register_forward_hook, register_full_backward_pre_hook,
+                  register_full_backward_hook, register_state_dict_pre_hook,
+                  register_state_dict_post_hook, register_load_state_dict_pre_hook,
                   register_load_state_dict_post_hook):
     setattr(Module, _function.__name__, _function)
 Module.register_backward_hook = register_full_backward_hook

@@ -1,4 +1,5 @@
-"""Classes that PyTorch's layers derive from, for isinstance() and issubclass(): here no class is their base."""
+"""Classes that PyTorch's layers derive from, for isinstance() and issubclass(): here no class is
+their base."""
 
 from lazuli import _C
 from lazuli.nn import layers
@@ -16,11 +17,13 @@ class _Kind(type):
         return issubclass(kind, cls.classes)
 
     def __call__(cls, *arguments, **named):
-        raise TypeError(f"{cls.__name__} is a kind of layers, of which {', '.join(c.__name__ for c in cls.classes)} can be made")
+        raise TypeError(f"{cls.__name__} is a kind of layers, of which "
+                        f"{', '.join(c.__name__ for c in cls.classes)} can be made")
 
 
 def _kind(name, *classes):
-    return _Kind(name, (), {"classes": classes, "__module__": __name__, "__doc__": f"What {', '.join(c.__name__ for c in classes)} are."})
+    return _Kind(name, (), {"classes": classes, "__module__": __name__,
+                            "__doc__": f"What {', '.join(c.__name__ for c in classes)} are."})
 
 
 _BatchNorm = _kind("_BatchNorm", _C.nn.BatchNorm1d, _C.nn.BatchNorm2d, _C.nn.BatchNorm3d)
@@ -28,6 +31,7 @@ _InstanceNorm = layers.InstanceNorm
 _NormBase = _kind("_NormBase", *_BatchNorm.classes, layers.InstanceNorm)
 _ConvNd = _kind("_ConvNd", _C.nn.Conv2d, layers.Convolution)
 _ConvTransposeNd = layers.TransposedConvolution
-_DropoutNd = _kind("_DropoutNd", _C.nn.Dropout, *(getattr(layers, name) for name in layers.__all__ if "Dropout" in name))
+_DropoutNd = _kind("_DropoutNd", _C.nn.Dropout,
+                   *(getattr(layers, name) for name in layers.__all__ if "Dropout" in name))
 _Loss = _WeightedLoss = Loss
 RNNCellBase = Cell

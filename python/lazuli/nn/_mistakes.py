@@ -1,4 +1,5 @@
-"""Mistakes that PyTorch lets pass in silence, as warnings: tensors that nobody trains, and modules that nobody registered."""
+"""Mistakes that PyTorch lets pass in silence, as warnings: tensors that nobody trains, and modules
+that nobody registered."""
 
 import os
 import sys
@@ -36,10 +37,13 @@ def replaced(module, name, old, new):
         return
     lost = _parameters_of(old) - _parameters_of(new)
     for optimizer in list(_optimizers):
-        trained = {hash(p) for group in getattr(optimizer, "param_groups", ()) for p in group["params"]}
+        trained = {hash(p) for group in getattr(optimizer, "param_groups", ())
+                   for p in group["params"]}
         if lost & trained:
-            _warn(f"{type(module).__name__}.{name} takes the place of what {type(optimizer).__name__} trains: the optimiser goes on with the "
-                  "old parameters, and the new ones stay as they are; make the optimiser afterwards, or add_param_group()")
+            _warn(f"{type(module).__name__}.{name} takes the place of what "
+                  f"{type(optimizer).__name__} trains: the optimiser goes on with the old "
+                  "parameters, and the new ones stay as they are; make the optimiser afterwards, "
+                  "or add_param_group()")
             return
 
 
@@ -49,9 +53,11 @@ def _members(value):
 
 
 def unregistered(module):
-    """Warns of lists and dicts of modules or parameters that are attributes: what is in them is not registered. Once for each attribute."""
+    """Warns of lists and dicts of modules or parameters that are attributes: what is in them is not
+    registered. Once for each attribute."""
     for name, value in vars(module).items():
-        if not isinstance(value, (list, dict)) or name.startswith("_") or (type(module), name) in _told:
+        if (not isinstance(value, (list, dict)) or name.startswith("_") or
+                (type(module), name) in _told):
             continue
         members = _members(value)
         registered = {id(v) for v in vars(module).values() if isinstance(v, (Module, Tensor))}
@@ -59,5 +65,6 @@ def unregistered(module):
             _told.add((type(module), name))
             kind = "Module" if isinstance(members[0], Module) else "Parameter"
             kind += "Dict" if isinstance(value, dict) else "List"
-            _warn(f"{type(module).__name__}.{name} is a {type(value).__name__} of modules or parameters, which registers none of them: they are in no "
-                  f"parameters() and no state_dict(); make it a {kind}, or a tuple where they are to stay out")
+            _warn(f"{type(module).__name__}.{name} is a {type(value).__name__} of modules or "
+                  "parameters, which registers none of them: they are in no parameters() and no "
+                  f"state_dict(); make it a {kind}, or a tuple where they are to stay out")

@@ -1,4 +1,5 @@
-"""The state of modules: what state_dict() and load_state_dict() do, with their hooks and what a module keeps besides tensors."""
+"""The state of modules: what state_dict() and load_state_dict() do, with their hooks and what a
+module keeps besides tensors."""
 
 from collections import OrderedDict, namedtuple
 
@@ -17,13 +18,16 @@ class _IncompatibleKeys(namedtuple("_IncompatibleKeys", ["missing_keys", "unexpe
 
 
 def get_extra_state(self):
-    """What state_dict() keeps of the module besides its tensors, for a class that has such a method."""
-    raise RuntimeError(f"{type(self).__name__} has no extra state; a class with get_extra_state() and set_extra_state() has")
+    """What state_dict() keeps of the module besides its tensors, for a class that has such a
+    method."""
+    raise RuntimeError(f"{type(self).__name__} has no extra state; a class with get_extra_state() "
+                       "and set_extra_state() has")
 
 
 def set_extra_state(self, state):
     """Takes what get_extra_state() gave, for a class that has such a method."""
-    raise RuntimeError(f"{type(self).__name__} takes no extra state; a class with get_extra_state() and set_extra_state() does")
+    raise RuntimeError(f"{type(self).__name__} takes no extra state; a class with "
+                       "get_extra_state() and set_extra_state() does")
 
 
 def _has_own(module, method):
@@ -33,12 +37,13 @@ def _has_own(module, method):
 def _own_state(module):
     """Names and tensors of the module itself that belong to its state."""
     persistent = _buffers(module)
-    return [(name, tensor) for name, tensor in (*_own_parameters(module), *_own_buffers(module)) if persistent.get(name, True)]
+    return [(name, tensor) for name, tensor in (*_own_parameters(module), *_own_buffers(module))
+            if persistent.get(name, True)]
 
 
 def state_dict(self, *, destination=None, prefix="", keep_vars=False):
-    """Names and tensors of all parameters and buffers, put into destination if there is one: the tensors themselves, so pickle or copy
-    what should last."""
+    """Names and tensors of all parameters and buffers, put into destination if there is one: the
+    tensors themselves, so pickle or copy what should last."""
     state = OrderedDict() if destination is None else destination
     for hook in _hooks.of(self, "state_pre"):
         hook(self, prefix, keep_vars)
@@ -64,13 +69,17 @@ def _refuse(module, missing, unexpected, errors):
     lines += errors
     if lines:
         said = "\n\t".join(lines)
-        raise _C.InvalidArgumentError(f"Error(s) in loading state_dict for {type(module).__name__}:\n\t{said}")
+        raise _C.InvalidArgumentError(
+            f"Error(s) in loading state_dict for {type(module).__name__}:\n\t{said}")
 
 
 def _names_of_one_tensor(module):
-    """Names of parameters and buffers that stand for what another name stood for first, and that name."""
-    first = {hash(tensor): name for name, tensor in (*module.named_parameters(), *module.named_buffers())}
-    for name, tensor in (*module.named_parameters(remove_duplicate=False), *module.named_buffers(remove_duplicate=False)):
+    """Names of parameters and buffers that stand for what another name stood for first, and that
+    name."""
+    first = {hash(tensor): name
+             for name, tensor in (*module.named_parameters(), *module.named_buffers())}
+    for name, tensor in (*module.named_parameters(remove_duplicate=False),
+                         *module.named_buffers(remove_duplicate=False)):
         if first[hash(tensor)] != name:
             yield name, first[hash(tensor)]
 
@@ -85,27 +94,31 @@ def _take_dtypes(own, state):
 def load_state_dict(self, state_dict, strict=True, assign=False):
     """Copies tensors or arrays into the parameters and buffers of the same names.
 
-    Those of another dtype are converted, unless `assign` lets the module's have the dtype of the dict; tensors stay the same objects
-    either way. Nothing changes unless all dims fit. Returns the names that are missing and those that are unknown, which strict takes
-    for a mistake.
+    Those of another dtype are converted, unless `assign` lets the module's have the dtype of the
+    dict; tensors stay the same objects either way. Nothing changes unless all dims fit. Returns the
+    names that are missing and those that are unknown, which strict takes for a mistake.
     """
     state, missing, unexpected, errors = OrderedDict(state_dict), [], [], []
-    modules = [(f"{path}." if path else "", module) for path, module in self.named_modules(remove_duplicate=False)]
+    modules = [(f"{path}." if path else "", module)
+               for path, module in self.named_modules(remove_duplicate=False)]
     for prefix, module in modules:
         for hook in _hooks.of(module, "load_pre"):
             hook(module, state, prefix, {}, strict, missing, unexpected, errors)
-    extra = {prefix + "_extra_state": module for prefix, module in modules if _has_own(module, set_extra_state)}
+    extra = {prefix + "_extra_state": module
+             for prefix, module in modules if _has_own(module, set_extra_state)}
     of_extra = {name: state.pop(name) for name in extra if name in state}
     again = dict(_names_of_one_tensor(self))
     for name, first in again.items():
         if name in state:
             state.setdefault(first, state.pop(name))
     # In order, and quick to look up.
-    own = {prefix + name: tensor for prefix, module in modules for name, tensor in _own_state(module) if prefix + name not in again}
+    own = {prefix + name: tensor for prefix, module in modules
+           for name, tensor in _own_state(module) if prefix + name not in again}
     missing += [name for name in (*own, *extra) if name not in state and name not in of_extra]
     unexpected += [name for name in state if name not in own]
     result = _IncompatibleKeys(missing, unexpected)
-    after = [(module, hook) for _, module in reversed(modules) for hook in _hooks.of(module, "load_post")]
+    after = [(module, hook) for _, module in reversed(modules)
+             for hook in _hooks.of(module, "load_post")]
     if strict and not after:
         _refuse(self, missing, unexpected, errors)
     self._load_state_dict({name: state[name] for name in own if name in state}, False)

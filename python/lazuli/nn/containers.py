@@ -18,7 +18,8 @@ def _place(i, size):
 
 
 class Sequential(Module):
-    """Modules and functions of one tensor, called one after the other; named by their positions, or by an OrderedDict's keys."""
+    """Modules and functions of one tensor, called one after the other; named by their positions, or
+    by an OrderedDict's keys."""
 
     def __init__(self, *steps):
         super().__init__()
@@ -42,7 +43,8 @@ class Sequential(Module):
 
     def _put(self, name, step):
         if not callable(step) and not isinstance(step, Module):
-            raise TypeError(f"{type(self).__name__}: '{name}' is neither a module nor a function but {type(step).__name__}")
+            raise TypeError(f"{type(self).__name__}: '{name}' is neither a module nor a function "
+                            f"but {type(step).__name__}")
         self._steps[name] = step
         if isinstance(step, Module):
             setattr(self, name, step)
@@ -139,7 +141,8 @@ class ModuleList(Sequential):
 
 
 class _Dict(Module):
-    """What dicts of modules and of parameters share: values are attributes, in the order of their keys."""
+    """What dicts of modules and of parameters share: values are attributes, in the order of their
+    keys."""
 
     def __init__(self, values=None):
         super().__init__()
@@ -213,7 +216,8 @@ class ModuleDict(_Dict):
         super().__init__(modules)
 
     def __setattr__(self, name, value):
-        """A module that becomes an attribute is one of the dict's, as one that add_module() gets."""
+        """A module that becomes an attribute is one of the dict's, as one that add_module()
+        gets."""
         super().__setattr__(name, value)
         if isinstance(value, Module) and "_keys" in vars(self):
             self._keys[name] = None
@@ -228,7 +232,8 @@ class ModuleDict(_Dict):
 
 
 def _parameter(value):
-    return Parameter(value) if isinstance(value, Tensor) and not isinstance(value, Parameter) else value
+    return (Parameter(value) if isinstance(value, Tensor) and not isinstance(value, Parameter)
+            else value)
 
 
 def _line_of(name, value):
@@ -248,7 +253,8 @@ class ParameterDict(_Dict):
         return _parameter(value)
 
     def __repr__(self):
-        return _text.lines_of(self, [], ["  " + _line_of(key, value) for key, value in self.items()])
+        return _text.lines_of(self, [],
+                              ["  " + _line_of(key, value) for key, value in self.items()])
 
 
 class ParameterList(Module):

@@ -13,13 +13,14 @@ def _dim_of(name, input, dim, stacklevel):
     """The dim that is given, or PyTorch's guess, with its warning."""
     if dim is not None:
         return dim
-    warnings.warn(f"Implicit dimension choice for {name} has been deprecated. Change the call to include dim=X as an argument.",
-                  stacklevel=stacklevel)
+    warnings.warn(f"Implicit dimension choice for {name} has been deprecated. Change the call to "
+                  "include dim=X as an argument.", stacklevel=stacklevel)
     return 0 if input.ndim in (0, 1, 3) else 1
 
 
 def softmax(input, dim=None, _stacklevel=3, dtype=None):
-    """exp(input) over its sum along dim, stable; of the input converted to a dtype if there is one."""
+    """exp(input) over its sum along dim, stable; of the input converted to a dtype if there is
+    one."""
     return _C.softmax(input, _dim_of("softmax", input, dim, _stacklevel), dtype)
 
 
@@ -33,27 +34,34 @@ def softmin(input, dim=None, _stacklevel=3, dtype=None):
     return _C.softmin(input, _dim_of("softmin", input, dim, _stacklevel), dtype)
 
 
-def max_pool1d(input, kernel_size, stride=None, padding=0, dilation=1, ceil_mode=False, return_indices=False):
-    """The largest element of each window of [N, C, L]; with return_indices also where in its row each stands."""
+def max_pool1d(input, kernel_size, stride=None, padding=0, dilation=1, ceil_mode=False,
+               return_indices=False):
+    """The largest element of each window of [N, C, L]; with return_indices also where in its row
+    each stands."""
     pool = _C.max_pool1d_with_indices if return_indices else _C.max_pool1d
     return pool(input, kernel_size, stride, padding, dilation, ceil_mode)
 
 
-def max_pool2d(input, kernel_size, stride=None, padding=0, dilation=1, ceil_mode=False, return_indices=False):
-    """The largest element of each window of [N, C, H, W]; with return_indices also where in its image each stands."""
+def max_pool2d(input, kernel_size, stride=None, padding=0, dilation=1, ceil_mode=False,
+               return_indices=False):
+    """The largest element of each window of [N, C, H, W]; with return_indices also where in its
+    image each stands."""
     pool = _C.max_pool2d_with_indices if return_indices else _C.max_pool2d
     return pool(input, kernel_size, stride, padding, dilation, ceil_mode)
 
 
 def kl_div(input, target, size_average=None, reduce=None, reduction="mean", log_target=False):
-    """target (log(target) - input), 0 where the target is 0; "batchmean" is the sum divided by the first dim."""
+    """target (log(target) - input), 0 where the target is 0; "batchmean" is the sum divided by the
+    first dim."""
     if reduction == "batchmean":
-        return _functional.kl_div(input, target, log_target, "sum") / (input.shape[0] if input.ndim else 1)
+        return _functional.kl_div(input, target, log_target, "sum") / (input.shape[0] if input.ndim
+                                                                       else 1)
     return _functional.kl_div(input, target, log_target, reduction)
 
 
 def dropout(input, p=0.5, training=True, inplace=False):
-    """Each element zeroed with probability p, the rest scaled by 1 / (1 - p); input itself unless training."""
+    """Each element zeroed with probability p, the rest scaled by 1 / (1 - p); input itself unless
+    training."""
     if not 0 <= p <= 1:
         raise _C.InvalidArgumentError(f"dropout: p must be in [0, 1], is {p}")
     return _C.dropout(input, p, inplace=inplace) if training else input
@@ -74,33 +82,44 @@ def _dropped(name, doc, call, ranks=(), in_training=True):
     return function
 
 
-dropout1d, dropout2d, dropout3d = (_dropped(f"dropout{n}d", f"dropout() of whole channels of x [N, C, ...] of {n} dims.", _C.feature_dropout, ranks)
-                                   for n, ranks in ((1, (2, 3)), (2, ()), (3, (4, 5))))
-alpha_dropout = _dropped("alpha_dropout", "dropout() that keeps mean and variance of what selu gives.", _C.alpha_dropout, in_training=False)
-feature_alpha_dropout = _dropped("feature_alpha_dropout", "alpha_dropout() of whole channels.", _C.feature_alpha_dropout, in_training=False)
+dropout1d, dropout2d, dropout3d = (
+    _dropped(f"dropout{n}d", f"dropout() of whole channels of x [N, C, ...] of {n} dims.",
+             _C.feature_dropout, ranks) for n, ranks in ((1, (2, 3)), (2, ()), (3, (4, 5))))
+alpha_dropout = _dropped("alpha_dropout",
+                         "dropout() that keeps mean and variance of what selu gives.",
+                         _C.alpha_dropout, in_training=False)
+feature_alpha_dropout = _dropped("feature_alpha_dropout", "alpha_dropout() of whole channels.",
+                                 _C.feature_alpha_dropout, in_training=False)
 
 
-def ctc_loss(log_probs, targets, input_lengths, target_lengths, blank=0, reduction="mean", zero_infinity=False):
-    lengths = [n if isinstance(n, _C.Tensor) else _tensor.tensor(list(n), dtype=_C.int64) for n in (input_lengths, target_lengths)]
+def ctc_loss(log_probs, targets, input_lengths, target_lengths, blank=0, reduction="mean",
+             zero_infinity=False):
+    lengths = [n if isinstance(n, _C.Tensor) else _tensor.tensor(list(n), dtype=_C.int64)
+               for n in (input_lengths, target_lengths)]
     return _functional.ctc_loss(log_probs, targets, *lengths, blank, reduction, zero_infinity)
 
 
 ctc_loss.__doc__ = _functional.ctc_loss.__doc__ + "\n\nLengths may be rows of numbers."
 
 
-def triplet_margin_with_distance_loss(anchor, positive, negative, *, distance_function=None, margin=1.0, swap=False, reduction="mean"):
-    """max(distance of anchor and positive - distance of anchor and negative + margin, 0), of a function of two tensors."""
+def triplet_margin_with_distance_loss(anchor, positive, negative, *, distance_function=None,
+                                      margin=1.0, swap=False, reduction="mean"):
+    """max(distance of anchor and positive - distance of anchor and negative + margin, 0), of a
+    function of two tensors."""
     if margin <= 0:
-        raise _C.InvalidArgumentError(f"triplet_margin_with_distance_loss: margin must be greater than 0, is {margin}")
+        raise _C.InvalidArgumentError(
+            f"triplet_margin_with_distance_loss: margin must be greater than 0, is {margin}")
     if not anchor.ndim == positive.ndim == negative.ndim:
-        raise _C.InvalidArgumentError("triplet_margin_with_distance_loss: the tensors are expected to have the same number of dimensions")
+        raise _C.InvalidArgumentError("triplet_margin_with_distance_loss: the tensors are expected "
+                                      "to have the same number of dimensions")
     distance = pairwise_distance if distance_function is None else distance_function  # noqa: F405
     far = distance(anchor, negative)
     if swap:
         far = _C.minimum(far, distance(positive, negative))
     loss = _C.clamp(distance(anchor, positive) - far + margin, 0)
     if reduction not in ("none", "mean", "sum"):
-        raise _C.InvalidArgumentError(f"triplet_margin_with_distance_loss: reduction must be none, mean or sum, is {reduction}")
+        raise _C.InvalidArgumentError("triplet_margin_with_distance_loss: reduction must be none, "
+                                      f"mean or sum, is {reduction}")
     return loss if reduction == "none" else getattr(loss, reduction)()
 
 
@@ -120,50 +139,66 @@ def upsample_bilinear(input, size=None, scale_factor=None):
 
 
 def conv3d(input, weight, bias=None, stride=1, padding=0, dilation=1, groups=1):
-    """3-D convolution of x [N, C, D, H, W] with weight [O, C / groups, kd, kh, kw] and bias [O]; padding "same" keeps the size, "valid" is 0."""
+    """3-D convolution of x [N, C, D, H, W] with weight [O, C / groups, kd, kh, kw] and bias [O];
+    padding "same" keeps the size, "valid" is 0."""
     if padding == "same":
         steps, apart = ([v] * 3 if isinstance(v, int) else list(v) for v in (stride, dilation))
         if set(steps) != {1}:
-            raise _C.InvalidArgumentError("conv3d: padding='same' is not supported for strided convolutions")
-        reach = [d * (k - 1) for d, k in zip(apart, weight.shape[2:], strict=False)]  # conv3d() says what does not fit
+            raise _C.InvalidArgumentError(
+                "conv3d: padding='same' is not supported for strided convolutions")
+        # conv3d() says what does not fit.
+        reach = [d * (k - 1) for d, k in zip(apart, weight.shape[2:], strict=False)]
         input = _C.pad(input, [p for r in reversed(reach) for p in (r // 2, r - r // 2)])
     elif isinstance(padding, str) and padding != "valid":
-        raise _C.InvalidArgumentError(f"conv3d: padding must be numbers, 'same' or 'valid', is {padding!r}")
-    return _C.conv3d(input, weight, bias, stride, 0 if isinstance(padding, str) else padding, dilation, groups)
+        raise _C.InvalidArgumentError(
+            f"conv3d: padding must be numbers, 'same' or 'valid', is {padding!r}")
+    return _C.conv3d(input, weight, bias, stride, 0 if isinstance(padding, str) else padding,
+                     dilation, groups)
 
 
-def max_pool3d(input, kernel_size, stride=None, padding=0, dilation=1, ceil_mode=False, return_indices=False):
-    """Largest element of each window of x [N, C, D, H, W], as max_pool2d(), and on demand their positions in the volume."""
+def max_pool3d(input, kernel_size, stride=None, padding=0, dilation=1, ceil_mode=False,
+               return_indices=False):
+    """Largest element of each window of x [N, C, D, H, W], as max_pool2d(), and on demand their
+    positions in the volume."""
     call = _C.max_pool3d_with_indices if return_indices else _C.max_pool3d
     return call(input, kernel_size, () if stride is None else stride, padding, dilation, ceil_mode)
 
 
-def multi_head_attention_forward(query, key, value, embed_dim_to_check, num_heads, in_proj_weight, in_proj_bias, bias_k, bias_v, add_zero_attn,
-                                 dropout_p, out_proj_weight, out_proj_bias, training=True, key_padding_mask=None, need_weights=True,
-                                 attn_mask=None, use_separate_proj_weight=False, q_proj_weight=None, k_proj_weight=None, v_proj_weight=None,
-                                 static_k=None, static_v=None, average_attn_weights=True, is_causal=False):
-    """Attention of query [L, N, E] to key and value [S, N, E], or without N, by projections into heads and one back; gives also the weights,
-    [N, L, S] or of each head, if they are needed."""
+def multi_head_attention_forward(query, key, value, embed_dim_to_check, num_heads, in_proj_weight,
+                                 in_proj_bias, bias_k, bias_v, add_zero_attn, dropout_p,
+                                 out_proj_weight, out_proj_bias, training=True,
+                                 key_padding_mask=None, need_weights=True, attn_mask=None,
+                                 use_separate_proj_weight=False, q_proj_weight=None,
+                                 k_proj_weight=None, v_proj_weight=None, static_k=None,
+                                 static_v=None, average_attn_weights=True, is_causal=False):
+    """Attention of query [L, N, E] to key and value [S, N, E], or without N, by projections into
+    heads and one back; gives also the weights, [N, L, S] or of each head, if they are needed."""
     name = "multi_head_attention_forward"
     for what, size in {"embed_dim_to_check": embed_dim_to_check, "num_heads": num_heads}.items():
         if not isinstance(size, int):
             raise TypeError(f"{name}: {what} must be int, not {type(size).__name__}")
-    if query.ndim not in (2, 3) or query.shape[-1] != embed_dim_to_check or embed_dim_to_check % num_heads:
-        raise _C.InvalidArgumentError(f"{name}: query {tuple(query.shape)} must have 2 or 3 dims, the last of {embed_dim_to_check}, in {num_heads} heads")
+    if (query.ndim not in (2, 3) or query.shape[-1] != embed_dim_to_check or
+            embed_dim_to_check % num_heads):
+        raise _C.InvalidArgumentError(f"{name}: query {tuple(query.shape)} must have 2 or 3 dims, "
+                                      f"the last of {embed_dim_to_check}, in {num_heads} heads")
     if query.ndim == 2:
         padding = None if key_padding_mask is None else key_padding_mask.unsqueeze(0)
         y, weights = multi_head_attention_forward(
-            query.unsqueeze(1), key.unsqueeze(1), value.unsqueeze(1), embed_dim_to_check, num_heads, in_proj_weight, in_proj_bias, bias_k, bias_v,
-            add_zero_attn, dropout_p, out_proj_weight, out_proj_bias, training, padding, need_weights, attn_mask, use_separate_proj_weight,
-            q_proj_weight, k_proj_weight, v_proj_weight, static_k, static_v, average_attn_weights, is_causal)
+            query.unsqueeze(1), key.unsqueeze(1), value.unsqueeze(1), embed_dim_to_check, num_heads,
+            in_proj_weight, in_proj_bias, bias_k, bias_v, add_zero_attn, dropout_p, out_proj_weight,
+            out_proj_bias, training, padding, need_weights, attn_mask, use_separate_proj_weight,
+            q_proj_weight, k_proj_weight, v_proj_weight, static_k, static_v, average_attn_weights,
+            is_causal)
         return y.squeeze(1), None if weights is None else weights.squeeze(0)
     length, batch, width = query.shape
     size = width // num_heads
     if is_causal and attn_mask is None:
         raise _C.InvalidArgumentError(f"{name}: need attn_mask if specifying the is_causal hint")
-    weights_in = (q_proj_weight, k_proj_weight, v_proj_weight) if use_separate_proj_weight else in_proj_weight.chunk(3)
+    weights_in = ((q_proj_weight, k_proj_weight, v_proj_weight) if use_separate_proj_weight
+                  else in_proj_weight.chunk(3))
     biases = (None,) * 3 if in_proj_bias is None else in_proj_bias.chunk(3)
-    q, k, v = (linear(x, w, b) for x, w, b in zip((query, key, value), weights_in, biases, strict=True))  # noqa: F405
+    q, k, v = (linear(x, w, b)  # noqa: F405
+               for x, w, b in zip((query, key, value), weights_in, biases, strict=True))
     mask = None if attn_mask is None else _added(attn_mask, q.dtype)
     if mask is not None:
         mask = mask.unsqueeze(0) if mask.ndim == 2 else mask
@@ -173,56 +208,72 @@ def multi_head_attention_forward(query, key, value, embed_dim_to_check, num_head
         k, v = _C.cat([k, bias_k.repeat(1, batch, 1)]), _C.cat([v, bias_v.repeat(1, batch, 1)])
         more += 1
     q = q.reshape(length, batch * num_heads, size).transpose(0, 1)
-    k = k.reshape(k.shape[0], batch * num_heads, size).transpose(0, 1) if static_k is None else static_k
-    v = v.reshape(v.shape[0], batch * num_heads, size).transpose(0, 1) if static_v is None else static_v
+    k = k.reshape(k.shape[0], batch * num_heads,
+                  size).transpose(0, 1) if static_k is None else static_k
+    v = v.reshape(v.shape[0], batch * num_heads,
+                  size).transpose(0, 1) if static_v is None else static_v
     if add_zero_attn:
-        k, v = (_C.cat([x, _C.zeros([batch * num_heads, 1, size], dtype=x.dtype)], 1) for x in (k, v))
+        k, v = (_C.cat([x, _C.zeros([batch * num_heads, 1, size], dtype=x.dtype)], 1)
+                for x in (k, v))
         more += 1
     if more:
         mask, padding = (None if x is None else _C.pad(x, [0, more]) for x in (mask, padding))
     keys = k.shape[1]
     if padding is not None:
-        padding = padding.reshape(batch, 1, 1, keys).expand(-1, num_heads, -1, -1).reshape(batch * num_heads, 1, keys)
+        padding = padding.reshape(batch, 1, 1, keys).expand(-1, num_heads, -1,
+                                                            -1).reshape(batch * num_heads, 1, keys)
         mask = padding if mask is None else mask + padding
     if not need_weights:
         by_head = [x.reshape(batch, num_heads, x.shape[1], size) for x in (q, k, v)]
         if mask is not None:
-            mask = mask.unsqueeze(0) if mask.shape[0] == 1 else mask.reshape(batch, num_heads, *mask.shape[1:])
-        heads = _functional.scaled_dot_product_attention(*by_head, mask, dropout_p if training else 0.0)
-        return linear(heads.permute(2, 0, 1, 3).reshape(length, batch, width), out_proj_weight, out_proj_bias), None  # noqa: F405
+            mask = (mask.unsqueeze(0) if mask.shape[0] == 1
+                    else mask.reshape(batch, num_heads, *mask.shape[1:]))
+        heads = _functional.scaled_dot_product_attention(*by_head, mask,
+                                                         dropout_p if training else 0.0)
+        return linear(  # noqa: F405
+            heads.permute(2, 0, 1, 3).reshape(length, batch, width), out_proj_weight,
+            out_proj_bias), None
     scores = (q * size ** -0.5) @ k.transpose(1, 2)
     attention = (scores if mask is None else scores + mask).softmax(-1)
     heads = (dropout(attention, dropout_p) if training and dropout_p > 0 else attention) @ v
-    y = linear(heads.transpose(0, 1).reshape(length, batch, width), out_proj_weight, out_proj_bias)  # noqa: F405
+    y = linear(  # noqa: F405
+        heads.transpose(0, 1).reshape(length, batch, width), out_proj_weight, out_proj_bias)
     attention = attention.reshape(batch, num_heads, length, keys)
     return y, attention.mean(1) if average_attn_weights else attention
 
 
 def _added(mask, dtype):
     """What is added to scores: -infinity where a mask of bools is true."""
-    return _C.zeros(mask.shape, dtype=dtype).masked_fill(mask, -float("inf")) if mask.dtype == _C.bool else mask.to(dtype)
+    return (_C.zeros(mask.shape, dtype=dtype).masked_fill(mask, -float("inf"))
+            if mask.dtype == _C.bool else mask.to(dtype))
 
 
 def _sized(function, n):
     """An adaptive pool, whose sizes may be None: those of the input."""
     def call(input, output_size, *arguments, **named):
         if isinstance(output_size, (tuple, list)) and None in output_size:
-            output_size = [size if wanted is None else wanted for wanted, size in zip(output_size, input.shape[-n:], strict=True)]
+            output_size = [size if wanted is None else wanted
+                           for wanted, size in zip(output_size, input.shape[-n:], strict=True)]
         return function(input, output_size, *arguments, **named)
 
     call.__name__, call.__doc__ = function.__name__, function.__doc__
     return call
 
 
-adaptive_avg_pool2d, adaptive_max_pool2d = _sized(_C.adaptive_avg_pool2d, 2), _sized(_C.adaptive_max_pool2d, 2)
-adaptive_avg_pool3d, adaptive_max_pool3d = _sized(_C.adaptive_avg_pool3d, 3), _sized(_C.adaptive_max_pool3d, 3)
+adaptive_avg_pool2d, adaptive_max_pool2d = (_sized(_C.adaptive_avg_pool2d, 2),
+                                            _sized(_C.adaptive_max_pool2d, 2))
+adaptive_avg_pool3d, adaptive_max_pool3d = (_sized(_C.adaptive_avg_pool3d, 3),
+                                            _sized(_C.adaptive_max_pool3d, 3))
 
 
-def embedding(input, weight, padding_idx=None, max_norm=None, norm_type=2.0, scale_grad_by_freq=False, sparse=False):
-    """The rows of weight [n, d] at the indices: [...] to [..., d]; the row padding_idx gets no gradient.
+def embedding(input, weight, padding_idx=None, max_norm=None, norm_type=2.0,
+              scale_grad_by_freq=False, sparse=False):
+    """The rows of weight [n, d] at the indices: [...] to [..., d]; the row padding_idx gets no
+    gradient.
 
-    With max_norm the rows that are used are first scaled, in place, to a norm of at most that. With scale_grad_by_freq a row's
-    gradient is divided by how often it is used. `sparse` says nothing here.
+    With max_norm the rows that are used are first scaled, in place, to a norm of at most that. With
+    scale_grad_by_freq a row's gradient is divided by how often it is used. `sparse` says nothing
+    here.
     """
     if max_norm is not None:
         with no_grad():
@@ -230,7 +281,8 @@ def embedding(input, weight, padding_idx=None, max_norm=None, norm_type=2.0, sca
             weight.index_copy_(0, rows, weight.detach()[rows].renorm(norm_type, 0, max_norm))
     rows = _functional.embedding(input, weight, padding_idx)
     if scale_grad_by_freq and rows.requires_grad:
-        counts = _C.zeros(weight.shape[0], dtype=weight.dtype).index_add_(0, input.flatten(), _C.ones(input.numel(), dtype=weight.dtype))
+        counts = _C.zeros(weight.shape[0], dtype=weight.dtype).index_add_(
+            0, input.flatten(), _C.ones(input.numel(), dtype=weight.dtype))
         rows.register_hook(lambda gradient: gradient / counts[input].unsqueeze(-1))
     return rows
 

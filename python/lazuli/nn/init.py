@@ -11,7 +11,8 @@ from lazuli._C.nn import init as _init
 def _calculate_fan_in_and_fan_out(tensor):
     """How many inputs an element of a layer's result has, and how many outputs an input goes to."""
     if tensor.ndim < 2:
-        raise _C.InvalidArgumentError("Fan in and fan out can not be computed for tensor with fewer than 2 dimensions")
+        raise _C.InvalidArgumentError(
+            "Fan in and fan out can not be computed for tensor with fewer than 2 dimensions")
     field = math.prod(tensor.shape[2:])
     return tensor.shape[1] * field, tensor.shape[0] * field
 
@@ -19,7 +20,8 @@ def _calculate_fan_in_and_fan_out(tensor):
 def _calculate_correct_fan(tensor, mode):
     """One of the two by its name, fan_in or fan_out."""
     if mode.lower() not in ("fan_in", "fan_out"):
-        raise _C.InvalidArgumentError(f"Mode {mode} not supported, please use one of ['fan_in', 'fan_out']")
+        raise _C.InvalidArgumentError(
+            f"Mode {mode} not supported, please use one of ['fan_in', 'fan_out']")
     return _calculate_fan_in_and_fan_out(tensor)[mode.lower() == "fan_out"]
 
 
@@ -27,14 +29,15 @@ def _old(name):
     function = getattr(_init, f"{name}_")
 
     def call(*arguments, **named):
-        warnings.warn(f"`nn.init.{name}` is now deprecated in favor of `nn.init.{name}_`.", FutureWarning, stacklevel=2)
+        warnings.warn(f"`nn.init.{name}` is now deprecated in favor of `nn.init.{name}_`.",
+                      FutureWarning, stacklevel=2)
         return function(*arguments, **named)
 
     call.__name__, call.__doc__ = name, f"The old name of {name}_()."
     globals()[name] = call
 
 
-for _name in ("uniform", "normal", "constant", "eye", "dirac", "xavier_uniform", "xavier_normal", "kaiming_uniform", "kaiming_normal", "orthogonal",
-              "sparse"):
+for _name in ("uniform", "normal", "constant", "eye", "dirac", "xavier_uniform", "xavier_normal",
+              "kaiming_uniform", "kaiming_normal", "orthogonal", "sparse"):
     if hasattr(_init, f"{_name}_"):
         _old(_name)

@@ -1,4 +1,5 @@
-"""Layers that are written in Python: convolutions of other ranks, their transposes, pools, norms, padding, resampling, attention."""
+"""Layers that are written in Python: convolutions of other ranks, their transposes, pools, norms,
+padding, resampling, attention."""
 
 import copy
 import inspect
@@ -24,7 +25,8 @@ def _tuple(value, n):
 
 
 class Kept(Module):
-    """A layer without parameters: a function, and the arguments that it keeps under PyTorch's names."""
+    """A layer without parameters: a function, and the arguments that it keeps under PyTorch's
+    names."""
 
     def __init__(self, **kept):
         super().__init__()
@@ -35,7 +37,8 @@ class Kept(Module):
                 setattr(self, name, value)
 
     def extra_repr(self):
-        return self._shown.format(**{name: value for name, value in vars(self).items() if not name.startswith("_")})
+        return self._shown.format(**{name: value for name, value in vars(self).items()
+                                     if not name.startswith("_")})
 
 
 # --- convolution
@@ -46,23 +49,32 @@ class Convolution(Module):
 
     _rank, _transposed = 2, False
 
-    def __init__(self, in_channels, out_channels, kernel_size, stride=1, padding=0, dilation=1, groups=1, bias=True, padding_mode="zeros",
-                 device=None, dtype=None, output_padding=0):
+    def __init__(self, in_channels, out_channels, kernel_size, stride=1, padding=0, dilation=1,
+                 groups=1, bias=True, padding_mode="zeros", device=None, dtype=None,
+                 output_padding=0):
         super().__init__()
-        for name, value in (("in_channels", in_channels), ("out_channels", out_channels), ("groups", groups)):
+        for name, value in (("in_channels", in_channels), ("out_channels", out_channels),
+                            ("groups", groups)):
             if not isinstance(value, int):
-                raise _C.WrongTypeError(f"{type(self).__name__}: {name} is an integer, not {type(value).__name__}")
+                raise _C.WrongTypeError(
+                    f"{type(self).__name__}: {name} is an integer, not {type(value).__name__}")
         if groups < 1 or in_channels % groups or out_channels % groups:
-            raise _C.InvalidArgumentError(f"{type(self).__name__}: {groups} groups share neither {in_channels} nor {out_channels} channels")
+            raise _C.InvalidArgumentError(f"{type(self).__name__}: {groups} groups share neither "
+                                          f"{in_channels} nor {out_channels} channels")
         n = self._rank
-        self.in_channels, self.out_channels, self.groups, self.padding_mode = in_channels, out_channels, groups, padding_mode
-        self.kernel_size, self.stride, self.dilation = _tuple(kernel_size, n), _tuple(stride, n), _tuple(dilation, n)
+        self.in_channels, self.out_channels, self.groups, self.padding_mode = (
+            in_channels, out_channels, groups, padding_mode)
+        self.kernel_size, self.stride, self.dilation = (_tuple(kernel_size, n), _tuple(stride, n),
+                                                        _tuple(dilation, n))
         self.padding = padding if isinstance(padding, str) else _tuple(padding, n)
         if padding == "same" and any(s != 1 for s in self.stride):
-            raise _C.InvalidArgumentError(f"{type(self).__name__}: padding='same' is not supported for strided convolutions")
+            raise _C.InvalidArgumentError(
+                f"{type(self).__name__}: padding='same' is not supported for strided convolutions")
         self.output_padding = _tuple(output_padding, n)
-        rows, columns = (in_channels, out_channels // groups) if self._transposed else (out_channels, in_channels // groups)
-        self.weight = Parameter(_C.empty((rows, columns, *self.kernel_size), dtype=dtype, device=device))
+        rows, columns = ((in_channels, out_channels // groups) if self._transposed
+                         else (out_channels, in_channels // groups))
+        self.weight = Parameter(_C.empty((rows, columns, *self.kernel_size), dtype=dtype,
+                                         device=device))
         self.bias = Parameter(_C.empty(out_channels, dtype=dtype, device=device)) if bias else None
         self.reset_parameters()
 
@@ -79,18 +91,22 @@ class Convolution(Module):
         if self.padding == "valid":
             return [(0, 0)] * self._rank
         if self.padding == "same":
-            reach = [d * (k - 1) for d, k in zip(_tuple(self.dilation, self._rank), self.weight.shape[2:], strict=True)]
+            reach = [d * (k - 1) for d, k in zip(_tuple(self.dilation, self._rank),
+                                                 self.weight.shape[2:], strict=True)]
             return [(r // 2, r - r // 2) for r in reach]
         return [(p, p) for p in _tuple(self.padding, self._rank)]
 
     def extra_repr(self):
-        text = f"{self.in_channels}, {self.out_channels}, kernel_size={self.kernel_size}, stride={self.stride}"
+        text = (f"{self.in_channels}, {self.out_channels}, kernel_size={self.kernel_size}, "
+                f"stride={self.stride}")
         zeros = (0,) * self._rank
-        for name, usual in (("padding", zeros), ("dilation", (1,) * self._rank), ("output_padding", zeros), ("groups", 1)):
+        for name, usual in (("padding", zeros), ("dilation", (1,) * self._rank),
+                            ("output_padding", zeros), ("groups", 1)):
             if getattr(self, name) != usual:
                 text += f", {name}={getattr(self, name)}"
         text += ", bias=False" if self.bias is None else ""
-        return text + (f", padding_mode={self.padding_mode}" if self.padding_mode != "zeros" else "")
+        return text + (f", padding_mode={self.padding_mode}" if self.padding_mode != "zeros"
+                       else "")
 
     def forward(self, x):
         pad = self._around()
@@ -100,7 +116,8 @@ class Convolution(Module):
             x = F.pad(x, [p for low, high in reversed(pad) for p in (low, high)], mode)
             pad = [(0, 0)] * self._rank
         stride, dilation = (_tuple(n, self._rank) for n in (self.stride, self.dilation))
-        return self._function(x, self.weight, self.bias, stride, tuple(low for low, _ in pad), dilation, self.groups)
+        return self._function(x, self.weight, self.bias, stride, tuple(low for low, _ in pad),
+                              dilation, self.groups)
 
 
 @_public
@@ -111,7 +128,8 @@ class Conv1d(Convolution):
 
     @staticmethod
     def _function(x, weight, bias, stride, padding, dilation, groups):
-        y = F.conv2d(x.unsqueeze(-2), weight.unsqueeze(-2), bias, stride=(1, *stride), padding=(0, *padding), dilation=(1, *dilation), groups=groups)
+        y = F.conv2d(x.unsqueeze(-2), weight.unsqueeze(-2), bias, stride=(1, *stride),
+                     padding=(0, *padding), dilation=(1, *dilation), groups=groups)
         return y.squeeze(-2)
 
 
@@ -127,34 +145,40 @@ class TransposedConvolution(Convolution):
 
     _transposed = True
 
-    def __init__(self, in_channels, out_channels, kernel_size, stride=1, padding=0, output_padding=0, groups=1, bias=True, dilation=1,
-                 padding_mode="zeros", device=None, dtype=None):
+    def __init__(self, in_channels, out_channels, kernel_size, stride=1, padding=0,
+                 output_padding=0, groups=1, bias=True, dilation=1, padding_mode="zeros",
+                 device=None, dtype=None):
         if padding_mode != "zeros":
-            raise _C.InvalidArgumentError(f'{type(self).__name__}: only "zeros" padding mode is supported')
-        super().__init__(in_channels, out_channels, kernel_size, stride, padding, dilation, groups, bias, padding_mode, device, dtype,
-                         output_padding)
+            raise _C.InvalidArgumentError(
+                f'{type(self).__name__}: only "zeros" padding mode is supported')
+        super().__init__(in_channels, out_channels, kernel_size, stride, padding, dilation, groups,
+                         bias, padding_mode, device, dtype, output_padding)
 
     def forward(self, x, output_size=None):
-        return self._function(x, self.weight, self.bias, self.stride, self.padding, self._output_padding(x, output_size), self.groups,
-                              self.dilation)
+        return self._function(x, self.weight, self.bias, self.stride, self.padding,
+                              self._output_padding(x, output_size), self.groups, self.dilation)
 
     def _output_padding(self, x, output_size):
         if output_size is None:
             return self.output_padding
         n = self._rank
         wanted, sizes = list(output_size)[-n:], x.shape[-n:]
-        least = [(size - 1) * s - 2 * p + d * (k - 1) + 1 for size, s, p, d, k in
-                 zip(sizes, *(_tuple(kept, n) for kept in (self.stride, self.padding, self.dilation, self.kernel_size)), strict=True)]
-        if any(not low <= size < low + s for size, low, s in zip(wanted, least, _tuple(self.stride, n), strict=True)):
-            raise _C.InvalidArgumentError(f"{type(self).__name__}: {tuple(sizes)} cannot give an output size of {tuple(wanted)}; "
-                                          f"the least is {tuple(least)}")
+        least = [(size - 1) * s - 2 * p + d * (k - 1) + 1
+                 for size, s, p, d, k in zip(sizes, *(_tuple(kept, n) for kept in (
+                     self.stride, self.padding, self.dilation, self.kernel_size)), strict=True)]
+        if any(not low <= size < low + s
+               for size, low, s in zip(wanted, least, _tuple(self.stride, n), strict=True)):
+            raise _C.InvalidArgumentError(
+                f"{type(self).__name__}: {tuple(sizes)} cannot give an output size of "
+                f"{tuple(wanted)}; the least is {tuple(least)}")
         return tuple(size - low for size, low in zip(wanted, least, strict=True))
 
 
 for _n in (1, 2, 3):
-    _public(type(f"ConvTranspose{_n}d", (TransposedConvolution,), {
-        "_rank": _n, "_function": staticmethod(getattr(F, f"conv_transpose{_n}d")), "__module__": __name__,
-        "__doc__": f"What the gradient of a convolution of {_n} dims for its input is."}))
+    _public(type(f"ConvTranspose{_n}d", (TransposedConvolution,),
+                 {"_rank": _n, "_function": staticmethod(getattr(F, f"conv_transpose{_n}d")),
+                  "__module__": __name__,
+                  "__doc__": f"What the gradient of a convolution of {_n} dims for its input is."}))
     globals()[f"ConvTranspose{_n}d"] = TransposedConvolution.__subclasses__()[-1]
 
 
@@ -162,8 +186,8 @@ for _n in (1, 2, 3):
 
 
 def _kept(name, shown, doc, parameters, call, complete=None):
-    """A class of a function: `parameters` are (name, default) or names, `call` takes the layer and its inputs, and `complete` may change
-    what is kept."""
+    """A class of a function: `parameters` are (name, default) or names, `call` takes the layer and
+    its inputs, and `complete` may change what is kept."""
     given = [p if isinstance(p, tuple) else (p,) for p in parameters]
 
     def __init__(self, *arguments, **named):  # noqa: N807
@@ -172,7 +196,8 @@ def _kept(name, shown, doc, parameters, call, complete=None):
         kept = dict(zip((p[0] for p in given), arguments, strict=False))
         for key in named:
             if key in kept or key not in (p[0] for p in given):
-                raise TypeError(f"{name}: there is no argument '{key}'" if key not in kept else f"{name}: '{key}' is given twice")
+                raise TypeError(f"{name}: there is no argument '{key}'" if key not in kept
+                                else f"{name}: '{key}' is given twice")
         kept.update(named)
         for p in given:
             if p[0] not in kept and len(p) == 1:
@@ -182,17 +207,20 @@ def _kept(name, shown, doc, parameters, call, complete=None):
             complete(kept)
         Kept.__init__(self, **kept)
 
-    signature = inspect.Signature([inspect.Parameter(p[0], inspect.Parameter.POSITIONAL_OR_KEYWORD,
-                                                     default=p[1] if len(p) > 1 else inspect.Parameter.empty) for p in given])
+    signature = inspect.Signature(
+        [inspect.Parameter(p[0], inspect.Parameter.POSITIONAL_OR_KEYWORD,
+                           default=p[1] if len(p) > 1 else inspect.Parameter.empty) for p in given])
     __init__.__signature__ = _text.with_self(signature)
-    made = type(name, (Kept,), {"__init__": __init__, "__signature__": signature, "__doc__": doc, "_shown": shown, "__module__": __name__,
-                                "forward": lambda self, *inputs: call(self, *inputs)})
+    made = type(name, (Kept,),
+                {"__init__": __init__, "__signature__": signature, "__doc__": doc, "_shown": shown,
+                 "__module__": __name__, "forward": lambda self, *inputs: call(self, *inputs)})
     globals()[name] = _public(made)
 
 
 def _channels_softmax(x):
     if x.dim() not in (3, 4):
-        raise _C.InvalidArgumentError(f"Softmax2d: takes [N, C, H, W] or [C, H, W], not {x.dim()} dims")
+        raise _C.InvalidArgumentError(
+            f"Softmax2d: takes [N, C, H, W] or [C, H, W], not {x.dim()} dims")
     return F.softmax(x, -3)
 
 
@@ -213,61 +241,89 @@ def _of_rows(kept):
 
 def _rows_with_indices(s, x):
     sizes = [(1, 1, *_tuple(n, 1)) for n in (s.kernel_size, s.stride)]
-    found = F.max_pool3d(x.unsqueeze(-2).unsqueeze(-2), *sizes, (0, 0, *_tuple(s.padding, 1)), (1, 1, *_tuple(s.dilation, 1)), s.ceil_mode, True)
+    found = F.max_pool3d(x.unsqueeze(-2).unsqueeze(-2), *sizes, (0, 0, *_tuple(s.padding, 1)),
+                         (1, 1, *_tuple(s.dilation, 1)), s.ceil_mode, True)
     return tuple(t.squeeze(-2).squeeze(-2) for t in found)
 
 
-_kept("MaxPool1d", _SIZES + ", dilation={dilation}, ceil_mode={ceil_mode}", "The largest of each window of [N, C, L].",
+_kept("MaxPool1d", _SIZES + ", dilation={dilation}, ceil_mode={ceil_mode}",
+      "The largest of each window of [N, C, L].",
       [*_POOL, ("dilation", 1), ("return_indices", False), ("ceil_mode", False)],
-      lambda s, x: F.max_pool3d(x.unsqueeze(-2).unsqueeze(-2), *((1, 1, *_tuple(n, 1)) for n in (s.kernel_size, s.stride)),
-                                (0, 0, *_tuple(s.padding, 1)), (1, 1, *_tuple(s.dilation, 1)), s.ceil_mode).squeeze(-2).squeeze(-2)
+      lambda s, x: F.max_pool3d(x.unsqueeze(-2).unsqueeze(-2),
+                                *((1, 1, *_tuple(n, 1)) for n in (s.kernel_size, s.stride)),
+                                (0, 0, *_tuple(s.padding, 1)), (1, 1, *_tuple(s.dilation, 1)),
+                                s.ceil_mode).squeeze(-2).squeeze(-2)
       if not s.return_indices else _rows_with_indices(s, x), _with_stride)
-_kept("MaxPool3d", _SIZES + ", dilation={dilation}, ceil_mode={ceil_mode}", "The largest of each window of [N, C, D, H, W].",
+_kept("MaxPool3d", _SIZES + ", dilation={dilation}, ceil_mode={ceil_mode}",
+      "The largest of each window of [N, C, D, H, W].",
       [*_POOL, ("dilation", 1), ("return_indices", False), ("ceil_mode", False)],
-      lambda s, x: F.max_pool3d(x, s.kernel_size, s.stride, s.padding, s.dilation, s.ceil_mode, s.return_indices), _with_stride)
-_kept("AvgPool1d", _SIZES, "The mean of each window of [N, C, L].", [*_POOL, ("ceil_mode", False), ("count_include_pad", True)],
-      lambda s, x: F.avg_pool2d(x.unsqueeze(-2), (1, *_tuple(s.kernel_size, 1)), (1, *_tuple(s.stride, 1)), (0, *_tuple(s.padding, 1)),
-                                ceil_mode=s.ceil_mode, count_include_pad=s.count_include_pad).squeeze(-2), _of_rows)
+      lambda s, x: F.max_pool3d(x, s.kernel_size, s.stride, s.padding, s.dilation, s.ceil_mode,
+                                s.return_indices), _with_stride)
+_kept("AvgPool1d", _SIZES, "The mean of each window of [N, C, L].",
+      [*_POOL, ("ceil_mode", False), ("count_include_pad", True)], lambda s, x:
+      F.avg_pool2d(x.unsqueeze(-2), (1, *_tuple(s.kernel_size, 1)), (1, *_tuple(s.stride, 1)),
+                   (0, *_tuple(s.padding, 1)), ceil_mode=s.ceil_mode,
+                   count_include_pad=s.count_include_pad).squeeze(-2), _of_rows)
 _kept("AvgPool3d", _SIZES, "The mean of each window of [N, C, D, H, W].",
       [*_POOL, ("ceil_mode", False), ("count_include_pad", True), ("divisor_override", None)],
-      lambda s, x: F.avg_pool3d(x, s.kernel_size, s.stride, s.padding, s.ceil_mode, s.count_include_pad, s.divisor_override), _with_stride)
+      lambda s, x: F.avg_pool3d(x, s.kernel_size, s.stride, s.padding, s.ceil_mode,
+                                s.count_include_pad, s.divisor_override), _with_stride)
 for _n in (1, 2, 3):
-    _kept(f"AdaptiveMaxPool{_n}d", "output_size={output_size}", f"The largest of windows of {_n} dims that give this size.",
+    _kept(f"AdaptiveMaxPool{_n}d", "output_size={output_size}",
+          f"The largest of windows of {_n} dims that give this size.",
           ["output_size", ("return_indices", False)],
-          lambda s, x, f=getattr(F, f"adaptive_max_pool{_n}d"): f(x, s.output_size, s.return_indices))
-    _kept(f"Dropout{_n}d", "p={p}, inplace={inplace}", f"dropout() of whole channels of {_n} dims, in training.", [("p", 0.5), ("inplace", False)],
+          lambda s, x, f=getattr(F,
+                                 f"adaptive_max_pool{_n}d"): f(x, s.output_size, s.return_indices))
+    _kept(f"Dropout{_n}d", "p={p}, inplace={inplace}",
+          f"dropout() of whole channels of {_n} dims, in training.",
+          [("p", 0.5), ("inplace", False)],
           lambda s, x, f=getattr(F, f"dropout{_n}d"): f(x, s.p, s.training, s.inplace))
-_kept("AlphaDropout", "p={p}, inplace={inplace}", "dropout() that keeps mean and variance of what selu gives, in training.",
+_kept("AlphaDropout", "p={p}, inplace={inplace}",
+      "dropout() that keeps mean and variance of what selu gives, in training.",
       [("p", 0.5), ("inplace", False)], lambda s, x: F.alpha_dropout(x, s.p, s.training, s.inplace))
-_kept("FeatureAlphaDropout", "p={p}, inplace={inplace}", "AlphaDropout of whole channels.", [("p", 0.5), ("inplace", False)],
+_kept("FeatureAlphaDropout", "p={p}, inplace={inplace}", "AlphaDropout of whole channels.",
+      [("p", 0.5), ("inplace", False)],
       lambda s, x: F.feature_alpha_dropout(x, s.p, s.training, s.inplace))
-_kept("CosineSimilarity", "", "cosine_similarity().", [("dim", 1), ("eps", 1e-8)], lambda s, x, y: F.cosine_similarity(x, y, s.dim, s.eps))
-_kept("PairwiseDistance", "", "pairwise_distance().", [("p", 2.0), ("eps", 1e-6), ("keepdim", False)],
+_kept("CosineSimilarity", "", "cosine_similarity().", [("dim", 1), ("eps", 1e-8)],
+      lambda s, x, y: F.cosine_similarity(x, y, s.dim, s.eps))
+_kept("PairwiseDistance", "", "pairwise_distance().",
+      [("p", 2.0), ("eps", 1e-6), ("keepdim", False)],
       lambda s, x, y: F.pairwise_distance(x, y, s.p, s.eps, s.keepdim))
 _kept("LocalResponseNorm", "{size}, alpha={alpha}, beta={beta}, k={k}", "local_response_norm().",
-      ["size", ("alpha", 1e-4), ("beta", 0.75), ("k", 1.0)], lambda s, x: F.local_response_norm(x, s.size, s.alpha, s.beta, s.k))
+      ["size", ("alpha", 1e-4), ("beta", 0.75), ("k", 1.0)],
+      lambda s, x: F.local_response_norm(x, s.size, s.alpha, s.beta, s.k))
 _kept("CrossMapLRN2d", "{size}, alpha={alpha}, beta={beta}, k={k}", "LocalResponseNorm of images.",
-      ["size", ("alpha", 1e-4), ("beta", 0.75), ("k", 1)], lambda s, x: F.local_response_norm(x, s.size, s.alpha, s.beta, s.k))
-_kept("RReLU", "lower={lower}, upper={upper}", "leaky_relu() whose slope, in training, is drawn for each element.",
-      [("lower", 1.0 / 8), ("upper", 1.0 / 3), ("inplace", False)], lambda s, x: F.rrelu(x, s.lower, s.upper, s.training, s.inplace))
-RReLU.extra_repr = lambda s: f"lower={s.lower}, upper={s.upper}" + (", inplace=True" if s.inplace else "")  # noqa: F821
+      ["size", ("alpha", 1e-4), ("beta", 0.75), ("k", 1)],
+      lambda s, x: F.local_response_norm(x, s.size, s.alpha, s.beta, s.k))
+_kept("RReLU", "lower={lower}, upper={upper}",
+      "leaky_relu() whose slope, in training, is drawn for each element.",
+      [("lower", 1.0 / 8), ("upper", 1.0 / 3), ("inplace", False)],
+      lambda s, x: F.rrelu(x, s.lower, s.upper, s.training, s.inplace))
+RReLU.extra_repr = lambda s: (  # noqa: F821
+    f"lower={s.lower}, upper={s.upper}" + (", inplace=True" if s.inplace else ""))
 for _n in (1, 2, 3):
-    _kept(f"LPPool{_n}d", "norm_type={norm_type}, kernel_size={kernel_size}, stride={stride}, ceil_mode={ceil_mode}",
-          f"The norm of each window of {_n} dims.", ["norm_type", "kernel_size", ("stride", None), ("ceil_mode", False)],
-          lambda s, x, f=getattr(F, f"lp_pool{_n}d"): f(x, float(s.norm_type), s.kernel_size, s.stride, s.ceil_mode))
-    _kept(f"MaxUnpool{_n}d", _SIZES, f"What MaxPool{_n}d took, where it stood; zero elsewhere.", _POOL,
-          lambda s, x, where, output_size=None, f=getattr(F, f"max_unpool{_n}d"): f(x, where, s.kernel_size, s.stride, s.padding, output_size),
-          lambda kept, n=_n: kept.update({k: _tuple(v, n) for k, v in ((k, kept["kernel_size"] if k == "stride" and kept[k] is None else kept[k])
-                                                                      for k in ("kernel_size", "stride", "padding"))}))
+    _kept(f"LPPool{_n}d", "norm_type={norm_type}, kernel_size={kernel_size}, stride={stride}, "
+          "ceil_mode={ceil_mode}", f"The norm of each window of {_n} dims.",
+          ["norm_type", "kernel_size", ("stride", None), ("ceil_mode", False)],
+          lambda s, x, f=getattr(F, f"lp_pool{_n}d"): f(x, float(s.norm_type), s.kernel_size,
+                                                        s.stride, s.ceil_mode))
+    _kept(f"MaxUnpool{_n}d", _SIZES, f"What MaxPool{_n}d took, where it stood; zero elsewhere.",
+          _POOL, lambda s, x, where, output_size=None, f=getattr(F, f"max_unpool{_n}d"):
+          f(x, where, s.kernel_size, s.stride, s.padding, output_size),
+          lambda kept, n=_n: kept.update({k: _tuple(v, n) for k, v in (
+              (k, kept["kernel_size"] if k == "stride" and kept[k] is None else kept[k])
+              for k in ("kernel_size", "stride", "padding"))}))
 
 
 def _of_either_size(n):
     def complete(kept):
         ratio = kept["output_ratio"]
         if (kept["output_size"] is None) == (ratio is None):
-            raise _C.InvalidArgumentError(f"FractionalMaxPool{n}d: takes either output_size or output_ratio")
+            raise _C.InvalidArgumentError(
+                f"FractionalMaxPool{n}d: takes either output_size or output_ratio")
         if ratio is not None and not all(0 < r < 1 for r in _tuple(ratio, n)):
-            raise _C.InvalidArgumentError(f"FractionalMaxPool{n}d: output_ratio must be between 0 and 1, is {ratio}")
+            raise _C.InvalidArgumentError(
+                f"FractionalMaxPool{n}d: output_ratio must be between 0 and 1, is {ratio}")
         for key in ("kernel_size", "output_size", "output_ratio"):
             kept[key] = kept[key] if kept[key] is None else _tuple(kept[key], n)
 
@@ -275,20 +331,28 @@ def _of_either_size(n):
 
 
 for _n in (2, 3):
-    _kept(f"FractionalMaxPool{_n}d", "", f"The largest of windows of {_n} dims whose places are drawn, which give this size, or this part of the input's.",
-          ["kernel_size", ("output_size", None), ("output_ratio", None), ("return_indices", False), ("_random_samples", None)],
-          lambda s, x, f=getattr(F, f"fractional_max_pool{_n}d"): f(x, s.kernel_size, s.output_size, s.output_ratio, s.return_indices, s._random_samples),
+    _kept(f"FractionalMaxPool{_n}d", "", f"The largest of windows of {_n} dims whose places are "
+          "drawn, which give this size, or this part of the input's.",
+          ["kernel_size", ("output_size", None), ("output_ratio", None), ("return_indices", False),
+           ("_random_samples", None)], lambda s, x, f=getattr(F, f"fractional_max_pool{_n}d"):
+          f(x, s.kernel_size, s.output_size, s.output_ratio, s.return_indices, s._random_samples),
           _of_either_size(_n))
-for _name, _function in (("Softmax", F.softmax), ("LogSoftmax", F.log_softmax), ("Softmin", F.softmin)):
-    _kept(_name, "dim={dim}", f"{_function.__name__}().", [("dim", None)], lambda s, x, f=_function: f(x, s.dim, _stacklevel=5))
-_kept("Softmax2d", "", "softmax() over the channels of [N, C, H, W] or [C, H, W].", [], lambda s, x: _channels_softmax(x))
-_kept("Unflatten", "dim={dim}, unflattened_size={unflattened_size}", "One dim as several.", ["dim", "unflattened_size"],
-      lambda s, x: x.unflatten(s.dim, s.unflattened_size))
-_kept("Fold", "output_size={output_size}, kernel_size={kernel_size}, dilation={dilation}, padding={padding}, stride={stride}", "fold().",
+for _name, _function in (("Softmax", F.softmax), ("LogSoftmax", F.log_softmax),
+                         ("Softmin", F.softmin)):
+    _kept(_name, "dim={dim}", f"{_function.__name__}().", [("dim", None)],
+          lambda s, x, f=_function: f(x, s.dim, _stacklevel=5))
+_kept("Softmax2d", "", "softmax() over the channels of [N, C, H, W] or [C, H, W].", [],
+      lambda s, x: _channels_softmax(x))
+_kept("Unflatten", "dim={dim}, unflattened_size={unflattened_size}", "One dim as several.",
+      ["dim", "unflattened_size"], lambda s, x: x.unflatten(s.dim, s.unflattened_size))
+_kept("Fold", "output_size={output_size}, kernel_size={kernel_size}, dilation={dilation}, "
+      "padding={padding}, stride={stride}", "fold().",
       ["output_size", "kernel_size", ("dilation", 1), ("padding", 0), ("stride", 1)],
       lambda s, x: F.fold(x, s.output_size, s.kernel_size, s.dilation, s.padding, s.stride))
-_kept("Unfold", "kernel_size={kernel_size}, dilation={dilation}, padding={padding}, stride={stride}", "unfold().",
-      ["kernel_size", ("dilation", 1), ("padding", 0), ("stride", 1)], lambda s, x: F.unfold(x, s.kernel_size, s.dilation, s.padding, s.stride))
+_kept("Unfold",
+      "kernel_size={kernel_size}, dilation={dilation}, padding={padding}, stride={stride}",
+      "unfold().", ["kernel_size", ("dilation", 1), ("padding", 0), ("stride", 1)],
+      lambda s, x: F.unfold(x, s.kernel_size, s.dilation, s.padding, s.stride))
 
 
 def _with_floats(kept):
@@ -296,7 +360,8 @@ def _with_floats(kept):
     if scale is not None:
         factors = scale if isinstance(scale, (tuple, list)) else (scale,)
         if not all(isinstance(v, (int, float)) for v in factors):
-            raise _C.WrongTypeError(f"Upsample: scale_factor must be a number or several, not {type(scale).__name__}")
+            raise _C.WrongTypeError(
+                f"Upsample: scale_factor must be a number or several, not {type(scale).__name__}")
         factors = tuple(map(float, factors))
         kept["scale_factor"] = factors if isinstance(scale, (tuple, list)) else factors[0]
 
@@ -309,13 +374,16 @@ def _mode(mode, corners):
     return complete
 
 
-for _name, _more, _complete in (
-        ("Upsample", [("mode", "nearest"), ("align_corners", None), ("recompute_scale_factor", None)], _with_floats),
-        ("UpsamplingNearest2d", [], _mode("nearest", None)), ("UpsamplingBilinear2d", [], _mode("bilinear", True))):
+for _name, _more, _complete in (("Upsample", [("mode", "nearest"), ("align_corners", None),
+                                              ("recompute_scale_factor", None)], _with_floats),
+                                ("UpsamplingNearest2d", [], _mode("nearest", None)),
+                                ("UpsamplingBilinear2d", [], _mode("bilinear", True))):
     _kept(_name, "", "interpolate().", [("size", None), ("scale_factor", None), *_more],
-          lambda s, x: F.interpolate(x, s.size, s.scale_factor, s.mode, s.align_corners, getattr(s, "recompute_scale_factor", None)), _complete)
-    globals()[_name].extra_repr = lambda s: (f"scale_factor={s.scale_factor!r}" if s.scale_factor is not None else f"size={s.size!r}") + \
-        f", mode={s.mode!r}"
+          lambda s, x: F.interpolate(x, s.size, s.scale_factor, s.mode, s.align_corners,
+                                     getattr(s, "recompute_scale_factor", None)), _complete)
+    globals()[_name].extra_repr = lambda s: (f"scale_factor={s.scale_factor!r}"
+                                             if s.scale_factor is not None
+                                             else f"size={s.size!r}") + f", mode={s.mode!r}"
 
 
 def _around(n):
@@ -327,14 +395,18 @@ def _around(n):
 
 def _padded(layer, x, mode, n):
     if mode == "circular" and x.dim() not in (n + 1, n + 2):
-        raise _C.InvalidArgumentError(f"CircularPad{n}d: expected {n + 1}D or {n + 2}D input (got {x.dim()}D input)")
+        raise _C.InvalidArgumentError(
+            f"CircularPad{n}d: expected {n + 1}D or {n + 2}D input (got {x.dim()}D input)")
     return F.pad(x, layer.padding, mode, getattr(layer, "value", None))
 
 
 for _n in (1, 2, 3):
-    for _kind, _way in (("Constant", "constant"), ("Reflection", "reflect"), ("Replication", "replicate"), ("Circular", "circular"), ("Zero", "constant")):
-        _kept(f"{_kind}Pad{_n}d", "padding={padding}, value={value}" if _kind == "Constant" else "{padding}", f"pad() of {_n} dims.",
-              ["padding", *(["value"] if _kind == "Constant" else [])],
+    for _kind, _way in (("Constant", "constant"), ("Reflection", "reflect"),
+                        ("Replication", "replicate"), ("Circular", "circular"),
+                        ("Zero", "constant")):
+        _kept(f"{_kind}Pad{_n}d",
+              "padding={padding}, value={value}" if _kind == "Constant" else "{padding}",
+              f"pad() of {_n} dims.", ["padding", *(["value"] if _kind == "Constant" else [])],
               lambda s, x, mode=_way, n=_n: _padded(s, x, mode, n), _around(_n))
 
 
@@ -346,35 +418,43 @@ class InstanceNorm(Module):
 
     _rank = 2
 
-    def __init__(self, num_features, eps=1e-5, momentum=0.1, affine=False, track_running_stats=False, device=None, dtype=None,
-                 *, bias=True):
+    def __init__(self, num_features, eps=1e-5, momentum=0.1, affine=False,
+                 track_running_stats=False, device=None, dtype=None, *, bias=True):
         super().__init__()
-        self.num_features, self.eps, self.momentum, self.affine, self.track_running_stats = num_features, eps, momentum, affine, track_running_stats
+        self.num_features, self.eps, self.momentum, self.affine, self.track_running_stats = (
+            num_features, eps, momentum, affine, track_running_stats)
         made = {"dtype": dtype, "device": device}
         self.weight = Parameter(_C.ones(num_features, **made)) if affine else None
         self.bias = Parameter(_C.zeros(num_features, **made)) if affine and bias else None
-        self.register_buffer("running_mean", _C.zeros(num_features, **made) if track_running_stats else None)
-        self.register_buffer("running_var", _C.ones(num_features, **made) if track_running_stats else None)
-        self.register_buffer("num_batches_tracked", _C.zeros((), dtype=_C.int64) if track_running_stats else None)
+        self.register_buffer("running_mean",
+                             _C.zeros(num_features, **made) if track_running_stats else None)
+        self.register_buffer("running_var",
+                             _C.ones(num_features, **made) if track_running_stats else None)
+        self.register_buffer("num_batches_tracked",
+                             _C.zeros((), dtype=_C.int64) if track_running_stats else None)
 
     def forward(self, x):
         if x.ndim not in (self._rank + 1, self._rank + 2):
-            raise _C.InvalidArgumentError(f"{type(self).__name__}: takes {self._rank + 1} or {self._rank + 2} dims, not {x.ndim}")
+            raise _C.InvalidArgumentError(f"{type(self).__name__}: takes {self._rank + 1} or "
+                                          f"{self._rank + 2} dims, not {x.ndim}")
         batch = x if x.ndim == self._rank + 2 else x.unsqueeze(0)
         if batch.shape[1] != self.num_features and self.affine:
-            raise _C.InvalidArgumentError(f"{type(self).__name__}: expected {self.num_features} channels, got {batch.shape[1]}")
-        y = F.instance_norm(batch, self.running_mean, self.running_var, self.weight, self.bias, self.training or not self.track_running_stats,
-                            self.momentum, self.eps)
+            raise _C.InvalidArgumentError(f"{type(self).__name__}: expected {self.num_features} "
+                                          f"channels, got {batch.shape[1]}")
+        y = F.instance_norm(batch, self.running_mean, self.running_var, self.weight, self.bias,
+                            self.training or not self.track_running_stats, self.momentum, self.eps)
         return y if batch is x else y.squeeze(0)
 
     def extra_repr(self):
-        return f"{self.num_features}, eps={self.eps}, momentum={self.momentum}, affine={self.affine}, " \
-               f"bias={self.bias is not None}, track_running_stats={self.track_running_stats}"
+        return (
+            f"{self.num_features}, eps={self.eps}, momentum={self.momentum}, affine={self.affine}, "
+            f"bias={self.bias is not None}, track_running_stats={self.track_running_stats}")
 
 
 for _n in (1, 2, 3):
     globals()[f"InstanceNorm{_n}d"] = _public(type(f"InstanceNorm{_n}d", (InstanceNorm,), {
-        "_rank": _n, "__doc__": f"Each channel of each sample of {_n} dims to mean 0 and variance 1.", "__module__": __name__}))
+        "_rank": _n, "__doc__": f"Each channel of each sample of {_n} dims to mean 0 and variance "
+        "1.", "__module__": __name__}))
 
 
 # --- products and tables
@@ -384,10 +464,13 @@ for _n in (1, 2, 3):
 class Bilinear(Module):
     """Sums of products of [..., in1] and [..., in2], each with its weight: [..., out]."""
 
-    def __init__(self, in1_features, in2_features, out_features, bias=True, device=None, dtype=None):
+    def __init__(self, in1_features, in2_features, out_features, bias=True, device=None,
+                 dtype=None):
         super().__init__()
-        self.in1_features, self.in2_features, self.out_features = in1_features, in2_features, out_features
-        self.weight = Parameter(_C.empty((out_features, in1_features, in2_features), dtype=dtype, device=device))
+        self.in1_features, self.in2_features, self.out_features = (in1_features, in2_features,
+                                                                   out_features)
+        self.weight = Parameter(_C.empty((out_features, in1_features, in2_features), dtype=dtype,
+                                         device=device))
         self.bias = Parameter(_C.empty(out_features, dtype=dtype, device=device)) if bias else None
         bound = 1 / math.sqrt(in1_features)
         init.uniform_(self.weight, -bound, bound)
@@ -398,27 +481,32 @@ class Bilinear(Module):
         return F.bilinear(x, y, self.weight, self.bias)
 
     def extra_repr(self):
-        return f"in1_features={self.in1_features}, in2_features={self.in2_features}, out_features={self.out_features}, bias={self.bias is not None}"
+        return (f"in1_features={self.in1_features}, in2_features={self.in2_features}, "
+                f"out_features={self.out_features}, bias={self.bias is not None}")
 
 
 @_public
 class EmbeddingBag(Module):
     """Sums, means or largest elements of rows of a table: embedding_bag()."""
 
-    def __init__(self, num_embeddings, embedding_dim, max_norm=None, norm_type=2.0, scale_grad_by_freq=False, mode="mean", sparse=False,
-                 include_last_offset=False, padding_idx=None, device=None, dtype=None):
+    def __init__(self, num_embeddings, embedding_dim, max_norm=None, norm_type=2.0,
+                 scale_grad_by_freq=False, mode="mean", sparse=False, include_last_offset=False,
+                 padding_idx=None, device=None, dtype=None):
         super().__init__()
-        self.num_embeddings, self.embedding_dim, self.mode, self.max_norm = num_embeddings, embedding_dim, mode, max_norm
+        self.num_embeddings, self.embedding_dim, self.mode, self.max_norm = (
+            num_embeddings, embedding_dim, mode, max_norm)
         self.include_last_offset, self.padding_idx = include_last_offset, padding_idx
         self.norm_type, self.scale_grad_by_freq, self.sparse = norm_type, scale_grad_by_freq, sparse
-        self.weight = Parameter(_C.empty((num_embeddings, embedding_dim), dtype=dtype, device=device))
+        self.weight = Parameter(_C.empty((num_embeddings, embedding_dim), dtype=dtype,
+                                         device=device))
         init.normal_(self.weight)
         if padding_idx is not None:
             self.weight.detach()[padding_idx] = 0
 
     def forward(self, x, offsets=None, per_sample_weights=None):
-        return F.embedding_bag(x, self.weight, offsets, self.max_norm, self.norm_type, self.scale_grad_by_freq, self.mode, self.sparse,
-                               per_sample_weights, self.include_last_offset, self.padding_idx)
+        return F.embedding_bag(x, self.weight, offsets, self.max_norm, self.norm_type,
+                               self.scale_grad_by_freq, self.mode, self.sparse, per_sample_weights,
+                               self.include_last_offset, self.padding_idx)
 
     def extra_repr(self):
         padding = "" if self.padding_idx is None else f", padding_idx={self.padding_idx}"
@@ -430,19 +518,25 @@ class EmbeddingBag(Module):
 
 @_public
 class MultiheadAttention(Module):
-    """Attention of several heads, each to a part of what is projected: PyTorch's, with its names of parameters."""
+    """Attention of several heads, each to a part of what is projected: PyTorch's, with its names of
+    parameters."""
 
-    def __init__(self, embed_dim, num_heads, dropout=0.0, bias=True, add_bias_kv=False, add_zero_attn=False, kdim=None, vdim=None,
-                 batch_first=False, device=None, dtype=None):
+    def __init__(self, embed_dim, num_heads, dropout=0.0, bias=True, add_bias_kv=False,
+                 add_zero_attn=False, kdim=None, vdim=None, batch_first=False, device=None,
+                 dtype=None):
         super().__init__()
         if embed_dim <= 0 or num_heads <= 0:
-            raise _C.InvalidArgumentError("MultiheadAttention: embed_dim and num_heads must be greater than 0, got "
-                                          f"embed_dim={embed_dim} and num_heads={num_heads} instead")
+            raise _C.InvalidArgumentError(
+                "MultiheadAttention: embed_dim and num_heads must be greater than 0, got "
+                f"embed_dim={embed_dim} and num_heads={num_heads} instead")
         if embed_dim % num_heads:
-            raise _C.InvalidArgumentError(f"MultiheadAttention: embed_dim {embed_dim} must be divisible by num_heads {num_heads}")
-        self.embed_dim, self.num_heads, self.dropout, self.batch_first = embed_dim, num_heads, dropout, batch_first
+            raise _C.InvalidArgumentError(f"MultiheadAttention: embed_dim {embed_dim} must be "
+                                          f"divisible by num_heads {num_heads}")
+        self.embed_dim, self.num_heads, self.dropout, self.batch_first = (embed_dim, num_heads,
+                                                                          dropout, batch_first)
         self.head_dim = embed_dim // num_heads
-        self.kdim, self.vdim = embed_dim if kdim is None else kdim, embed_dim if vdim is None else vdim
+        self.kdim, self.vdim = (embed_dim if kdim is None else kdim,
+                                embed_dim if vdim is None else vdim)
         self._qkv_same_embed_dim = self.kdim == self.vdim == embed_dim
         made = {"dtype": dtype, "device": device}
         if self._qkv_same_embed_dim:
@@ -456,25 +550,31 @@ class MultiheadAttention(Module):
             self.register_parameter("in_proj_weight", None)
         self.in_proj_bias = Parameter(_C.zeros(3 * embed_dim, **made)) if bias else None
         self.out_proj = _C.nn.Linear(embed_dim, embed_dim, bias=bias, **made)
-        self.bias_k, self.bias_v = (Parameter(_C.empty((1, 1, embed_dim), **made)) if add_bias_kv else None for _ in range(2))
+        self.bias_k, self.bias_v = (Parameter(_C.empty((1, 1, embed_dim), **made)) if add_bias_kv
+                                    else None for _ in range(2))
         self.add_zero_attn = add_zero_attn
         for weight in (self.bias_k, self.bias_v):
             if weight is not None:
                 init.xavier_normal_(weight)
-        for weight in (self.in_proj_weight, self.q_proj_weight, self.k_proj_weight, self.v_proj_weight):
+        for weight in (self.in_proj_weight, self.q_proj_weight, self.k_proj_weight,
+                       self.v_proj_weight):
             if weight is not None:
                 init.xavier_uniform_(weight)
         if bias:
             init.zeros_(self.out_proj.bias)
 
     def _projected(self, query, key, value):
-        weights = self.in_proj_weight.chunk(3) if self._qkv_same_embed_dim else (self.q_proj_weight, self.k_proj_weight, self.v_proj_weight)
+        weights = (self.in_proj_weight.chunk(3) if self._qkv_same_embed_dim
+                   else (self.q_proj_weight, self.k_proj_weight, self.v_proj_weight))
         biases = (None,) * 3 if self.in_proj_bias is None else self.in_proj_bias.chunk(3)
-        return [F.linear(x, w, b) for x, w, b in zip((query, key, value), weights, biases, strict=True)]
+        return [F.linear(x, w, b)
+                for x, w, b in zip((query, key, value), weights, biases, strict=True)]
 
-    def forward(self, query, key, value, key_padding_mask=None, need_weights=True, attn_mask=None, average_attn_weights=True, is_causal=False):
+    def forward(self, query, key, value, key_padding_mask=None, need_weights=True, attn_mask=None,
+                average_attn_weights=True, is_causal=False):
         if is_causal and attn_mask is None:
-            raise _C.InvalidArgumentError("MultiheadAttention: need attn_mask if specifying the is_causal hint")
+            raise _C.InvalidArgumentError(
+                "MultiheadAttention: need attn_mask if specifying the is_causal hint")
         single = query.ndim == 2
         if single:
             query, key, value = query.unsqueeze(0), key.unsqueeze(0), value.unsqueeze(0)
@@ -484,9 +584,11 @@ class MultiheadAttention(Module):
         n, length, _ = query.shape
         query, key, value = self._projected(query, key, value)
         if self.bias_k is not None:
-            key, value = (_C.cat([x, more.expand(n, 1, -1)], 1) for x, more in ((key, self.bias_k), (value, self.bias_v)))
+            key, value = (_C.cat([x, more.expand(n, 1, -1)], 1)
+                          for x, more in ((key, self.bias_k), (value, self.bias_v)))
         width = self.embed_dim // self.num_heads
-        heads = [x.reshape(n, x.shape[1], self.num_heads, width).transpose(1, 2) for x in (query, key, value)]
+        heads = [x.reshape(n, x.shape[1], self.num_heads, width).transpose(1, 2)
+                 for x in (query, key, value)]
         if self.add_zero_attn:
             heads[1:] = [_C.cat([x, _C.zeros_like(x[:, :, :1])], 2) for x in heads[1:]]
         mask = self._mask(attn_mask, key_padding_mask, n, heads[0].dtype)
@@ -509,9 +611,11 @@ class MultiheadAttention(Module):
         return (y if self.batch_first else y.transpose(0, 1)), weights
 
     def _mask(self, attn_mask, key_padding_mask, n, dtype):
-        """What is added to how queries and keys fit: [N or 1, heads or 1, L or 1, S]; None without masks."""
+        """What is added to how queries and keys fit: [N or 1, heads or 1, L or 1, S]; None without
+        masks."""
         def added(mask):
-            return _C.zeros_like(mask, dtype=dtype).masked_fill(mask, -math.inf) if mask.dtype == _C.bool else mask.to(dtype)
+            return (_C.zeros_like(mask, dtype=dtype).masked_fill(mask, -math.inf)
+                    if mask.dtype == _C.bool else mask.to(dtype))
 
         total = None
         if attn_mask is not None:
@@ -537,18 +641,22 @@ def _activation(given):
 class TransformerEncoderLayer(Module):
     """Self-attention and two linear layers, each with a residual connection and a norm."""
 
-    def __init__(self, d_model, nhead, dim_feedforward=2048, dropout=0.1, activation="relu", layer_norm_eps=1e-5, batch_first=False,
-                 norm_first=False, bias=True, device=None, dtype=None):
+    def __init__(self, d_model, nhead, dim_feedforward=2048, dropout=0.1, activation="relu",
+                 layer_norm_eps=1e-5, batch_first=False, norm_first=False, bias=True, device=None,
+                 dtype=None):
         super().__init__()
-        self.self_attn = MultiheadAttention(d_model, nhead, dropout=dropout, bias=bias, batch_first=batch_first)
+        self.self_attn = MultiheadAttention(d_model, nhead, dropout=dropout, bias=bias,
+                                            batch_first=batch_first)
         _feed_forward(self, d_model, dim_feedforward, dropout, bias)
-        self.norm1, self.norm2 = (_C.nn.LayerNorm(d_model, eps=layer_norm_eps, bias=bias) for _ in range(2))
+        self.norm1, self.norm2 = (_C.nn.LayerNorm(d_model, eps=layer_norm_eps, bias=bias)
+                                  for _ in range(2))
         self.dropout1, self.dropout2 = (_C.nn.Dropout(dropout) for _ in range(2))
         self.norm_first, self.activation = norm_first, _activation(activation)
         self.to(dtype=dtype, device=device)
 
     def _attend(self, x, mask, padding, is_causal):
-        y, _ = self.self_attn(x, x, x, attn_mask=mask, key_padding_mask=padding, need_weights=False, is_causal=is_causal)
+        y, _ = self.self_attn(x, x, x, attn_mask=mask, key_padding_mask=padding, need_weights=False,
+                              is_causal=is_causal)
         return self.dropout1(y)
 
     def _feed(self, x):
@@ -564,28 +672,34 @@ class TransformerEncoderLayer(Module):
 
 @_public
 class TransformerDecoderLayer(Module):
-    """Self-attention, attention to a memory and two linear layers, each with a residual connection and a norm."""
+    """Self-attention, attention to a memory and two linear layers, each with a residual connection
+    and a norm."""
 
-    def __init__(self, d_model, nhead, dim_feedforward=2048, dropout=0.1, activation="relu", layer_norm_eps=1e-5, batch_first=False,
-                 norm_first=False, bias=True, device=None, dtype=None):
+    def __init__(self, d_model, nhead, dim_feedforward=2048, dropout=0.1, activation="relu",
+                 layer_norm_eps=1e-5, batch_first=False, norm_first=False, bias=True, device=None,
+                 dtype=None):
         super().__init__()
-        self.self_attn, self.multihead_attn = (MultiheadAttention(d_model, nhead, dropout=dropout, bias=bias, batch_first=batch_first)
-                                               for _ in range(2))
+        self.self_attn, self.multihead_attn = (
+            MultiheadAttention(d_model, nhead, dropout=dropout, bias=bias, batch_first=batch_first)
+            for _ in range(2))
         _feed_forward(self, d_model, dim_feedforward, dropout, bias)
-        self.norm1, self.norm2, self.norm3 = (_C.nn.LayerNorm(d_model, eps=layer_norm_eps, bias=bias) for _ in range(3))
+        self.norm1, self.norm2, self.norm3 = (
+            _C.nn.LayerNorm(d_model, eps=layer_norm_eps, bias=bias) for _ in range(3))
         self.dropout1, self.dropout2, self.dropout3 = (_C.nn.Dropout(dropout) for _ in range(3))
         self.norm_first, self.activation = norm_first, _activation(activation)
         self.to(dtype=dtype, device=device)
 
-    def forward(self, tgt, memory, tgt_mask=None, memory_mask=None, tgt_key_padding_mask=None, memory_key_padding_mask=None,
-                tgt_is_causal=False, memory_is_causal=False):
+    def forward(self, tgt, memory, tgt_mask=None, memory_mask=None, tgt_key_padding_mask=None,
+                memory_key_padding_mask=None, tgt_is_causal=False, memory_is_causal=False):
         def itself(x):
-            return self.dropout1(self.self_attn(x, x, x, attn_mask=tgt_mask, key_padding_mask=tgt_key_padding_mask, need_weights=False,
-                                                is_causal=tgt_is_causal)[0])
+            return self.dropout1(self.self_attn(x, x, x, attn_mask=tgt_mask,
+                                                key_padding_mask=tgt_key_padding_mask,
+                                                need_weights=False, is_causal=tgt_is_causal)[0])
 
         def other(x):
-            return self.dropout2(self.multihead_attn(x, memory, memory, attn_mask=memory_mask, key_padding_mask=memory_key_padding_mask,
-                                                     need_weights=False, is_causal=memory_is_causal)[0])
+            return self.dropout2(self.multihead_attn(
+                x, memory, memory, attn_mask=memory_mask, key_padding_mask=memory_key_padding_mask,
+                need_weights=False, is_causal=memory_is_causal)[0])
 
         def feed(x):
             return self.dropout3(self.linear2(self.dropout(self.activation(self.linear1(x)))))
@@ -598,7 +712,8 @@ class TransformerDecoderLayer(Module):
 
 def _copies(layer, count):
     if not isinstance(layer, Module) or not isinstance(count, int):
-        raise _C.WrongTypeError(f"Transformer: takes a layer and how many, not {type(layer).__name__} and {type(count).__name__}")
+        raise _C.WrongTypeError("Transformer: takes a layer and how many, not "
+                                f"{type(layer).__name__} and {type(count).__name__}")
     return ModuleList([copy.deepcopy(layer) for _ in range(count)])
 
 
@@ -606,9 +721,11 @@ def _copies(layer, count):
 class TransformerEncoder(Module):
     """So many copies of an encoder layer, one after the other, and a norm."""
 
-    def __init__(self, encoder_layer, num_layers, norm=None, enable_nested_tensor=True, mask_check=True):
+    def __init__(self, encoder_layer, num_layers, norm=None, enable_nested_tensor=True,
+                 mask_check=True):
         super().__init__()
-        self.layers, self.num_layers, self.norm = _copies(encoder_layer, num_layers), num_layers, norm
+        self.layers, self.num_layers, self.norm = (_copies(encoder_layer, num_layers), num_layers,
+                                                   norm)
 
     def forward(self, src, mask=None, src_key_padding_mask=None, is_causal=None):
         for layer in self.layers:
@@ -622,12 +739,14 @@ class TransformerDecoder(Module):
 
     def __init__(self, decoder_layer, num_layers, norm=None):
         super().__init__()
-        self.layers, self.num_layers, self.norm = _copies(decoder_layer, num_layers), num_layers, norm
+        self.layers, self.num_layers, self.norm = (_copies(decoder_layer, num_layers), num_layers,
+                                                   norm)
 
-    def forward(self, tgt, memory, tgt_mask=None, memory_mask=None, tgt_key_padding_mask=None, memory_key_padding_mask=None,
-                tgt_is_causal=None, memory_is_causal=False):
+    def forward(self, tgt, memory, tgt_mask=None, memory_mask=None, tgt_key_padding_mask=None,
+                memory_key_padding_mask=None, tgt_is_causal=None, memory_is_causal=False):
         for layer in self.layers:
-            tgt = layer(tgt, memory, tgt_mask, memory_mask, tgt_key_padding_mask, memory_key_padding_mask, bool(tgt_is_causal), memory_is_causal)
+            tgt = layer(tgt, memory, tgt_mask, memory_mask, tgt_key_padding_mask,
+                        memory_key_padding_mask, bool(tgt_is_causal), memory_is_causal)
         return tgt if self.norm is None else self.norm(tgt)
 
 
@@ -635,24 +754,30 @@ class TransformerDecoder(Module):
 class Transformer(Module):
     """An encoder and a decoder that attends to what it gives."""
 
-    def __init__(self, d_model=512, nhead=8, num_encoder_layers=6, num_decoder_layers=6, dim_feedforward=2048, dropout=0.1, activation="relu",
-                 custom_encoder=None, custom_decoder=None, layer_norm_eps=1e-5, batch_first=False, norm_first=False, bias=True, device=None,
-                 dtype=None):
+    def __init__(self, d_model=512, nhead=8, num_encoder_layers=6, num_decoder_layers=6,
+                 dim_feedforward=2048, dropout=0.1, activation="relu", custom_encoder=None,
+                 custom_decoder=None, layer_norm_eps=1e-5, batch_first=False, norm_first=False,
+                 bias=True, device=None, dtype=None):
         super().__init__()
-        arguments = (d_model, nhead, dim_feedforward, dropout, activation, layer_norm_eps, batch_first, norm_first, bias)
+        arguments = (d_model, nhead, dim_feedforward, dropout, activation, layer_norm_eps,
+                     batch_first, norm_first, bias)
         norms = [_C.nn.LayerNorm(d_model, eps=layer_norm_eps, bias=bias) for _ in range(2)]
-        self.encoder = custom_encoder or TransformerEncoder(TransformerEncoderLayer(*arguments), num_encoder_layers, norms[0])
-        self.decoder = custom_decoder or TransformerDecoder(TransformerDecoderLayer(*arguments), num_decoder_layers, norms[1])
+        self.encoder = custom_encoder or TransformerEncoder(TransformerEncoderLayer(*arguments),
+                                                            num_encoder_layers, norms[0])
+        self.decoder = custom_decoder or TransformerDecoder(TransformerDecoderLayer(*arguments),
+                                                            num_decoder_layers, norms[1])
         for p in self.parameters():
             if p.ndim > 1:
                 init.xavier_uniform_(p)
         self.d_model, self.nhead, self.batch_first = d_model, nhead, batch_first
         self.to(dtype=dtype, device=device)
 
-    def forward(self, src, tgt, src_mask=None, tgt_mask=None, memory_mask=None, src_key_padding_mask=None, tgt_key_padding_mask=None,
-                memory_key_padding_mask=None, src_is_causal=None, tgt_is_causal=None, memory_is_causal=False):
+    def forward(self, src, tgt, src_mask=None, tgt_mask=None, memory_mask=None,
+                src_key_padding_mask=None, tgt_key_padding_mask=None, memory_key_padding_mask=None,
+                src_is_causal=None, tgt_is_causal=None, memory_is_causal=False):
         memory = self.encoder(src, src_mask, src_key_padding_mask, src_is_causal)
-        return self.decoder(tgt, memory, tgt_mask, memory_mask, tgt_key_padding_mask, memory_key_padding_mask, tgt_is_causal, memory_is_causal)
+        return self.decoder(tgt, memory, tgt_mask, memory_mask, tgt_key_padding_mask,
+                            memory_key_padding_mask, tgt_is_causal, memory_is_causal)
 
     @staticmethod
     def generate_square_subsequent_mask(sz, device=None, dtype=None):

@@ -1,4 +1,5 @@
-"""Lazy modules: layers whose input size is that of their first input; from then on they are the layer without Lazy in its name."""
+"""Lazy modules: layers whose input size is that of their first input; from then on they are the
+layer without Lazy in its name."""
 
 import inspect
 
@@ -9,9 +10,11 @@ __all__ = []
 
 
 class LazyModuleMixin:
-    """A layer that has not seen an input: its parameters are there, and get their size and values with it."""
+    """A layer that has not seen an input: its parameters are there, and get their size and values
+    with it."""
 
-    # What it becomes, the name of the size, the dim that says it, how many dims there may be, defaults of its own.
+    # What it becomes, the name of the size, the dim that says it, how many dims there may be,
+    # defaults of its own.
     _layer, _size, _place, _ranks, _defaults = None, None, -1, (), {}
 
     def __init__(self, *arguments, **named):
@@ -29,7 +32,9 @@ class LazyModuleMixin:
     def initialize_parameters(self, x, *_):
         """Gives parameters and buffers the size that x says, and their first values."""
         if x.dim() not in self._ranks:
-            raise _C.InvalidArgumentError(f"{type(self).__name__}: takes {' or '.join(map(str, self._ranks))} dims, not {x.dim()}")
+            raise _C.InvalidArgumentError(
+                f"{type(self).__name__}: takes {' or '.join(map(str, self._ranks))} dims, not "
+                f"{x.dim()}")
         size = x.shape[self._place]
         arguments, named = self._lazily
         like = self._layer(size, *arguments, **named)
@@ -59,9 +64,10 @@ def _lazy(name, size, place, ranks, defaults=None):
     layer, defaults = getattr(layers, name, None) or getattr(_C.nn, name), defaults or {}
     parameters = list(inspect.signature(layer).parameters.values())[1:]
     made = type(f"Lazy{name}", (LazyModuleMixin, layer), {
-        "__signature__": inspect.Signature([p.replace(default=defaults.get(p.name, p.default)) for p in parameters]), "__module__": __name__,
-        "__doc__": f"{name} whose {size} is that of its first input.", "_layer": layer, "_size": size, "_place": place, "_ranks": ranks,
-        "_defaults": defaults})
+        "__signature__":
+        inspect.Signature([p.replace(default=defaults.get(p.name, p.default)) for p in parameters]),
+        "__module__": __name__, "__doc__": f"{name} whose {size} is that of its first input.",
+        "_layer": layer, "_size": size, "_place": place, "_ranks": ranks, "_defaults": defaults})
     globals()[made.__name__] = made
     __all__.append(made.__name__)
 
@@ -70,5 +76,6 @@ _lazy("Linear", "in_features", -1, range(1, 64))
 for _n in (1, 2, 3):
     for _name in (f"Conv{_n}d", f"ConvTranspose{_n}d"):
         _lazy(_name, "in_channels", -_n - 1, (_n + 1, _n + 2))
-    _lazy(f"InstanceNorm{_n}d", "num_features", -_n - 1, (_n + 1, _n + 2), {"affine": True, "track_running_stats": True})
+    _lazy(f"InstanceNorm{_n}d", "num_features", -_n - 1, (_n + 1, _n + 2),
+          {"affine": True, "track_running_stats": True})
     _lazy(f"BatchNorm{_n}d", "num_features", 1, (2, 3) if _n == 1 else (_n + 2,))

@@ -1,4 +1,5 @@
-"""Losses as modules: each is a function of lazuli.nn.functional, with options kept as attributes."""
+"""Losses as modules: each is a function of lazuli.nn.functional, with options kept as
+attributes."""
 
 import functools
 import inspect
@@ -7,14 +8,17 @@ import warnings
 from lazuli._C.nn import Module
 from lazuli.nn import functional
 
-# Of each loss its function and its options in PyTorch's order, where they may stand by position. The first parameters of the
-# function, which have no default, are what the module is called with.
+# Of each loss its function and its options in PyTorch's order, where they may stand by position.
+# The first parameters of the function, which have no default, are what the module is called with.
 _LOSSES = {
     "BCELoss": (functional.binary_cross_entropy, "weight size_average reduce reduction"),
-    "BCEWithLogitsLoss": (functional.binary_cross_entropy_with_logits, "weight size_average reduce reduction pos_weight"),
+    "BCEWithLogitsLoss": (functional.binary_cross_entropy_with_logits,
+                          "weight size_average reduce reduction pos_weight"),
     "CTCLoss": (functional.ctc_loss, "blank reduction zero_infinity"),
-    "CosineEmbeddingLoss": (functional.cosine_embedding_loss, "margin size_average reduce reduction"),
-    "CrossEntropyLoss": (functional.cross_entropy, "weight size_average ignore_index reduce reduction label_smoothing"),
+    "CosineEmbeddingLoss": (functional.cosine_embedding_loss,
+                            "margin size_average reduce reduction"),
+    "CrossEntropyLoss": (functional.cross_entropy,
+                         "weight size_average ignore_index reduce reduction label_smoothing"),
     "GaussianNLLLoss": (functional.gaussian_nll_loss, "full eps reduction"),
     "HingeEmbeddingLoss": (functional.hinge_embedding_loss, "margin size_average reduce reduction"),
     "HuberLoss": (functional.huber_loss, "reduction delta"),
@@ -23,14 +27,19 @@ _LOSSES = {
     "MSELoss": (functional.mse_loss, "size_average reduce reduction"),
     "MarginRankingLoss": (functional.margin_ranking_loss, "margin size_average reduce reduction"),
     "MultiLabelMarginLoss": (functional.multilabel_margin_loss, "size_average reduce reduction"),
-    "MultiLabelSoftMarginLoss": (functional.multilabel_soft_margin_loss, "weight size_average reduce reduction"),
-    "MultiMarginLoss": (functional.multi_margin_loss, "p margin weight size_average reduce reduction"),
+    "MultiLabelSoftMarginLoss": (functional.multilabel_soft_margin_loss,
+                                 "weight size_average reduce reduction"),
+    "MultiMarginLoss": (functional.multi_margin_loss,
+                        "p margin weight size_average reduce reduction"),
     "NLLLoss": (functional.nll_loss, "weight size_average ignore_index reduce reduction"),
-    "PoissonNLLLoss": (functional.poisson_nll_loss, "log_input full size_average eps reduce reduction"),
+    "PoissonNLLLoss": (functional.poisson_nll_loss,
+                       "log_input full size_average eps reduce reduction"),
     "SmoothL1Loss": (functional.smooth_l1_loss, "size_average reduce reduction beta"),
     "SoftMarginLoss": (functional.soft_margin_loss, "size_average reduce reduction"),
-    "TripletMarginLoss": (functional.triplet_margin_loss, "margin p eps swap size_average reduce reduction"),
-    "TripletMarginWithDistanceLoss": (functional.triplet_margin_with_distance_loss, "distance_function margin swap reduction"),
+    "TripletMarginLoss": (functional.triplet_margin_loss,
+                          "margin p eps swap size_average reduce reduction"),
+    "TripletMarginWithDistanceLoss": (functional.triplet_margin_with_distance_loss,
+                                      "distance_function margin swap reduction"),
 }
 __all__ = list(_LOSSES)
 
@@ -40,7 +49,8 @@ _WEIGHTS = ("weight", "pos_weight")  # tensors: they move with the module and ar
 def _reduction(name, size_average, reduce):
     """What PyTorch's old arguments mean."""
     kind = "none" if reduce is False else "sum" if size_average is False else "mean"
-    warnings.warn(f"{name}: size_average and reduce are old; reduction={kind!r} says the same", stacklevel=3)
+    warnings.warn(f"{name}: size_average and reduce are old; reduction={kind!r} says the same",
+                  stacklevel=3)
     return kind
 
 
@@ -96,7 +106,8 @@ class Loss(Module):
             given["reduction"] = _reduction(type(self).__name__, *old)
         for option, value in given.items():
             if isinstance(value, complex):
-                raise TypeError(f"{type(self).__name__}: {option} must be a float or int, not complex")
+                raise TypeError(
+                    f"{type(self).__name__}: {option} must be a float or int, not complex")
         self._options = list(given)
         for name, value in given.items():
             if name in _WEIGHTS:
@@ -105,17 +116,20 @@ class Loss(Module):
                 setattr(self, name, value)
 
     def forward(self, *operands, **named):
-        return self._function(*operands, **named, **{name: getattr(self, name) for name in self._options})
+        return self._function(*operands, **named,
+                              **{name: getattr(self, name) for name in self._options})
 
 
 def _loss(name, function, options):
     parameters, operands = inspect.signature(function).parameters, _operands_of(function)
-    signature = inspect.Signature([inspect.Parameter(option, inspect.Parameter.POSITIONAL_OR_KEYWORD,
-                                                     default=parameters[option].default if option in parameters else None)
-                                   for option in options.split()])
-    return type(name, (Loss,), {
-        "_function": staticmethod(function), "_signature": signature, "__signature__": signature, "__module__": __name__,
-        "__doc__": f"{function.__name__}() of {', '.join(operands)}, with the options kept.\n\n{function.__doc__}"})
+    signature = inspect.Signature(
+        [inspect.Parameter(option, inspect.Parameter.POSITIONAL_OR_KEYWORD,
+                           default=parameters[option].default if option in parameters else None)
+         for option in options.split()])
+    return type(name, (Loss,), {"_function": staticmethod(function), "_signature": signature,
+                                "__signature__": signature, "__module__": __name__,
+                                "__doc__": f"{function.__name__}() of {', '.join(operands)}, with "
+                                f"the options kept.\n\n{function.__doc__}"})
 
 
 globals().update({name: _loss(name, *row) for name, row in _LOSSES.items()})

@@ -1,7 +1,9 @@
-"""What a Module is in Python, on top of the one of C++: attributes register themselves, state is a dict.
+"""What a Module is in Python, on top of the one of C++: attributes register themselves, state is a
+dict.
 
-The modules, parameters and buffers of a module are found by walking its attributes, in PyTorch's order: its own before those of
-the modules in it. C++ knows them as well, for layers, names in dumps and moves to a device.
+The modules, parameters and buffers of a module are found by walking its attributes, in PyTorch's
+order: its own before those of the modules in it. C++ knows them as well, for layers, names in dumps
+and moves to a device.
 """
 
 import copy
@@ -19,20 +21,25 @@ def _method(function):
     return function
 
 
-_register_module, _register_parameter, _register_buffer = Module.register_module, Module.register_parameter, Module._register_buffer
-_named_parameters, _named_buffers, _drop_gradients = Module.named_parameters, Module.named_buffers, Module.zero_grad
+_register_module, _register_parameter, _register_buffer = (
+    Module.register_module, Module.register_parameter, Module._register_buffer)
+_named_parameters, _named_buffers, _drop_gradients = (Module.named_parameters, Module.named_buffers,
+                                                      Module.zero_grad)
 
 
 @_method
 def __setattr__(self, name, value):
     """A module or parameter that becomes an attribute is registered under its name."""
     if isinstance(value, (Module, Parameter)) and not _is_made(self):
-        raise AttributeError(f"{type(self).__name__}: call super().__init__() before making '{name}'")
+        raise AttributeError(
+            f"{type(self).__name__}: call super().__init__() before making '{name}'")
     of_layer = isinstance(getattr(type(self), name, None), property)  # which registers by itself
     old = getattr(self, name, None) if of_layer else vars(self).get(name)
-    if isinstance(old, Parameter) and value is not None and not isinstance(value, (Parameter, Module)):
-        raise _C.WrongTypeError(f"cannot assign '{type(value).__name__}' as parameter '{name}' (lazuli.nn.Parameter or None expected); "
-                                f"{name}.data = or copy_() under no_grad changes its elements")
+    if (isinstance(old, Parameter) and value is not None and
+            not isinstance(value, (Parameter, Module))):
+        raise _C.WrongTypeError(
+            f"cannot assign '{type(value).__name__}' as parameter '{name}' (lazuli.nn.Parameter or "
+            f"None expected); {name}.data = or copy_() under no_grad changes its elements")
     if of_layer:
         return object.__setattr__(self, name, value)
     if value is old and old is not None:  # as after self.scale *= 2
@@ -78,8 +85,10 @@ Module.add_module = register_module  # as PyTorch, which has two names for it
 
 @_method
 def register_parameter(self, name, param):
-    """Makes the tensor, or None for a parameter that is absent, an attribute; it requires a gradient."""
-    setattr(self, name, param if param is None or isinstance(param, Parameter) else Parameter(param))
+    """Makes the tensor, or None for a parameter that is absent, an attribute; it requires a
+    gradient."""
+    setattr(self, name,
+            param if param is None or isinstance(param, Parameter) else Parameter(param))
     return getattr(self, name)
 
 
@@ -90,16 +99,19 @@ def _buffers(module):
 
 @_method
 def register_buffer(self, name, tensor, persistent=True):
-    """Makes an attribute of state that is not trained, such as a running mean; assigning to it changes the elements.
+    """Makes an attribute of state that is not trained, such as a running mean; assigning to it
+    changes the elements.
 
-    None keeps the name for a buffer that comes later. One that is not persistent is no part of state_dict().
+    None keeps the name for a buffer that comes later. One that is not persistent is no part of
+    state_dict().
     """
     object.__setattr__(self, name, None if tensor is None else _register_buffer(self, name, tensor))
     vars(self).setdefault("_buffer_names", {})[name] = persistent
 
 
 def _own(module, of_cpp, of_python):
-    """What the module itself has: a layer of C++ registers it there, another one has it as attributes."""
+    """What the module itself has: a layer of C++ registers it there, another one has it as
+    attributes."""
     of_layer = of_cpp(module) if hasattr(module, "_clone") else ()
     own = {name: getattr(module, name, tensor) for name, tensor in of_layer if "." not in name}
     own.update((name, tensor) for name, tensor in of_python.items() if isinstance(tensor, Tensor))
@@ -107,7 +119,8 @@ def _own(module, of_cpp, of_python):
 
 
 def _own_parameters(module):
-    return _own(module, _named_parameters, {n: v for n, v in vars(module).items() if isinstance(v, Parameter)})
+    return _own(module, _named_parameters,
+                {n: v for n, v in vars(module).items() if isinstance(v, Parameter)})
 
 
 def _own_buffers(module):
@@ -116,7 +129,8 @@ def _own_buffers(module):
 
 def _walk(module, own, prefix, recurse, remove_duplicate):
     seen = set()
-    modules = module.named_modules(prefix=prefix, remove_duplicate=remove_duplicate) if recurse else [(prefix, module)]
+    modules = (module.named_modules(prefix=prefix, remove_duplicate=remove_duplicate) if recurse
+               else [(prefix, module)])
     for path, inner in modules:
         _mistakes.unregistered(inner)
         for name, tensor in own(inner):
@@ -128,7 +142,8 @@ def _walk(module, own, prefix, recurse, remove_duplicate):
 
 @_method
 def named_parameters(self, prefix="", recurse=True, remove_duplicate=True):
-    """Pairs of dotted names and parameters: 'conv1.weight'; each parameter once unless remove_duplicate is off."""
+    """Pairs of dotted names and parameters: 'conv1.weight'; each parameter once unless
+    remove_duplicate is off."""
     return _walk(self, _own_parameters, prefix, recurse, remove_duplicate)
 
 
@@ -183,7 +198,8 @@ def named_modules(self, memo=None, prefix="", remove_duplicate=True):
     yield prefix, self
     for name, child in list(vars(self).items()):
         if isinstance(child, Module):
-            yield from child.named_modules(memo, f"{prefix}.{name}" if prefix else name, remove_duplicate)
+            yield from child.named_modules(memo, f"{prefix}.{name}" if prefix else name,
+                                           remove_duplicate)
 
 
 def _found(module, target, kind):
@@ -284,8 +300,8 @@ def _convert(tensor, dtype):
 
 @_method
 def to(self, *targets, dtype=None, device=None, non_blocking=False, memory_format=None):
-    """Moves parameters and buffers, which stay the same tensors, and converts those of floats; returns self. How elements lie in memory is
-    the compiler's."""
+    """Moves parameters and buffers, which stay the same tensors, and converts those of floats;
+    returns self. How elements lie in memory is the compiler's."""
     targets = tuple(target for target in targets if not isinstance(target, bool))  # non_blocking
     dtype, device = to_arguments(targets, dtype, device)
     if dtype is not None:
@@ -310,7 +326,8 @@ Module.type = _convert_all
 
 @_method
 def to_empty(self, *, device, recurse=True):
-    """Moves parameters and buffers to the device; no memory is shown that nobody wrote, so the elements come along. Returns self."""
+    """Moves parameters and buffers to the device; no memory is shown that nobody wrote, so the
+    elements come along. Returns self."""
     return self.to(device) if device is not None else self
 
 
@@ -366,8 +383,10 @@ def _get_name(self):
 
 @_method
 def extra_repr(self):
-    """What repr() shows besides the modules in this one; a class may say more of itself, in lines."""
-    return _text.shown_of(_extras.layer_of(type(self)), _extras.settings_of(self)) if "_made_of" in vars(self) else ""
+    """What repr() shows besides the modules in this one; a class may say more of itself, in
+    lines."""
+    return (_text.shown_of(_extras.layer_of(type(self)), _extras.settings_of(self))
+            if "_made_of" in vars(self) else "")
 
 
 @_method
@@ -380,25 +399,31 @@ def _argument(self, name):
     made_of = vars(self).get("_made_of", {})
     if name in made_of:
         return made_of[name]
-    raise AttributeError(f"'{type(self).__name__}' object has no attribute '{name}'", name=name, obj=self)  # of which Python says what is meant
+    # Of which Python says what is meant.
+    raise AttributeError(f"'{type(self).__name__}' object has no attribute '{name}'", name=name,
+                         obj=self)
 
 
 Module.__getattr__ = _argument
 
 
 def _made_again(kind, arguments, named):
-    """What pickle makes of a module before it has its state; of a layer of C++ with the arguments that it was made of."""
+    """What pickle makes of a module before it has its state; of a layer of C++ with the arguments
+    that it was made of."""
     made = kind.__new__(kind)
     (_extras.layer_of(kind) or Module).__init__(made, *arguments, **named)
     return made
 
 
-_OF_LAYERS = ("_made_by", "_made_of", "_tensors")  # attributes that a layer gets from its constructor
+# Attributes that a layer gets from its constructor.
+_OF_LAYERS = ("_made_by", "_made_of", "_tensors")
 
 
 def _tensors_of(module):
-    """Pairs of the names and tensors that a layer of C++ has itself, besides what it has as attributes."""
-    return [(name, tensor) for name, tensor in (*_own_parameters(module), *_own_buffers(module)) if name not in vars(module)]
+    """Pairs of the names and tensors that a layer of C++ has itself, besides what it has as
+    attributes."""
+    return [(name, tensor) for name, tensor in (*_own_parameters(module), *_own_buffers(module))
+            if name not in vars(module)]
 
 
 def _drop_others(made, names):
@@ -411,13 +436,16 @@ def _drop_others(made, names):
 
 @_method
 def __reduce_ex__(self, protocol):
-    """A module travels as its attributes; a layer of C++ as the arguments of its constructor and its tensors, too."""
+    """A module travels as its attributes; a layer of C++ as the arguments of its constructor and
+    its tensors, too."""
     tensors, arguments = None, ((), {})
     if _extras.is_of_cpp(self):
-        tensors = [(name, tensor.detach(), tensor.requires_grad) for name, tensor in _tensors_of(self)]
+        tensors = [(name, tensor.detach(), tensor.requires_grad)
+                   for name, tensor in _tensors_of(self)]
         arguments = self._made_by
     attributes = {name: value for name, value in vars(self).items() if name not in _OF_LAYERS}
-    return _made_again, (_extras.public_class(type(self)), *arguments), (self.training, tensors, attributes)
+    return (_made_again, (_extras.public_class(type(self)), *arguments),
+            (self.training, tensors, attributes))
 
 
 @_method
@@ -451,7 +479,8 @@ def __deepcopy__(self, memo):
         if name == "_hooks":
             object.__setattr__(made, name, {kind: dict(hooks) for kind, hooks in value.items()})
         elif name in buffers:
-            made.register_buffer(name, None if value is None else value.clone(), persistent=buffers[name])
+            made.register_buffer(name, None if value is None else value.clone(),
+                                 persistent=buffers[name])
         else:
             setattr(made, name, copy.deepcopy(value, memo))
     made._train(self.training)
@@ -474,13 +503,15 @@ def _new_like(self, memo):
 
 
 def _remember_arguments(layer):
-    """Gives a layer of C++ PyTorch's further arguments and methods, and lets its repr() show what it was made of."""
+    """Gives a layer of C++ PyTorch's further arguments and methods, and lets its repr() show what
+    it was made of."""
     made, own = layer.__init__, _text.signature_of(layer)
     signature = _extras.signature_of(layer, own)
 
     def like(settings):
         """A layer of these settings, by PyTorch's names, and the further arguments among them."""
-        known = {name: value for name, value in settings.items() if {name, *_C._own_names(name)} & signature.parameters.keys()}
+        known = {name: value for name, value in settings.items()
+                 if {name, *_C._own_names(name)} & signature.parameters.keys()}
         given, extras = _extras.sorted_out(layer, own, signature, (), known) or (known, {})
         other = layer.__new__(layer)
         made(other, **given)

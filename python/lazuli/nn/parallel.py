@@ -1,6 +1,8 @@
-"""Wrappers of modules that PyTorch gives to several GPUs or processes. There is one process, which calls the module itself.
+"""Wrappers of modules that PyTorch gives to several GPUs or processes. There is one process, which
+calls the module itself.
 
-States have the keys that they have in PyTorch, "module.fc.weight", so that checkpoints of either load.
+States have the keys that they have in PyTorch, "module.fc.weight", so that checkpoints of either
+load.
 """
 
 import contextlib

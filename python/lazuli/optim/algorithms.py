@@ -1,4 +1,7 @@
-"""The optimisers whose step is one call of C++. Their arithmetic, options and states are PyTorch's."""
+"""The optimisers whose step is one call of C++.
+
+Their arithmetic, options and states are PyTorch's.
+"""
 
 from lazuli import _C
 from lazuli._C import Tensor
@@ -23,7 +26,8 @@ class _InCpp(Optimizer):
     _runs_pending = True
 
     def step(self, closure=None):
-        """Records one update of every parameter that has a gradient, after the closure, whose loss it returns."""
+        """Records one update of every parameter that has a gradient, after the closure, whose loss
+        it returns."""
         loss = None
         if closure is not None:
             with enable_grad():
@@ -37,16 +41,17 @@ class SGD(_InCpp):
 
     _record = staticmethod(_C.optim._step_SGD)
 
-    def __init__(self, params, lr=1e-3, momentum=0, dampening=0, weight_decay=0, nesterov=False, *, maximize=False,
-                 foreach=None, differentiable=False, fused=None):
+    def __init__(self, params, lr=1e-3, momentum=0, dampening=0, weight_decay=0, nesterov=False, *,
+                 maximize=False, foreach=None, differentiable=False, fused=None):
         check_lr(lr)
         _check_each({"momentum": momentum, "weight_decay": weight_decay})
         if nesterov and (momentum <= 0 or dampening != 0):
             raise ValueError("SGD: nesterov goes with a momentum above 0 and no dampening")
         _check_fused(fused, foreach, differentiable)
-        super().__init__(params, dict(lr=lr, momentum=momentum, dampening=dampening, weight_decay=weight_decay,
-                                      nesterov=nesterov, maximize=maximize, foreach=foreach, differentiable=differentiable,
-                                      fused=fused))
+        super().__init__(params,
+                         dict(lr=lr, momentum=momentum, dampening=dampening,
+                              weight_decay=weight_decay, nesterov=nesterov, maximize=maximize,
+                              foreach=foreach, differentiable=differentiable, fused=fused))
 
 
 def _check_fused(fused, foreach, differentiable):
@@ -61,33 +66,39 @@ class Adam(_InCpp):
 
     _record = staticmethod(_C.optim._step_Adam)
 
-    def __init__(self, params, lr=1e-3, betas=(0.9, 0.999), eps=1e-8, weight_decay=0, amsgrad=False, *, foreach=None,
-                 maximize=False, capturable=False, differentiable=False, fused=None, decoupled_weight_decay=False):
+    def __init__(self, params, lr=1e-3, betas=(0.9, 0.999), eps=1e-8, weight_decay=0, amsgrad=False,
+                 *, foreach=None, maximize=False, capturable=False, differentiable=False,
+                 fused=None, decoupled_weight_decay=False):
         if isinstance(lr, Tensor) and foreach and not capturable:
             raise ValueError("Adam: with foreach, a tensor as lr goes with capturable only")
         check_lr(lr)
         _check_each({"epsilon": eps})
         _check_betas(betas)
         _check_each({"weight_decay": weight_decay})
-        if isinstance(betas[0], Tensor) != isinstance(betas[1], Tensor) or any(isinstance(b, int) for b in betas):
+        if (isinstance(betas[0], Tensor) != isinstance(betas[1], Tensor) or
+                any(isinstance(b, int) for b in betas)):
             raise ValueError("Adam: betas are two floats or two tensors")
         for i, beta in enumerate(betas):
             if isinstance(beta, Tensor) and foreach and not capturable:
-                raise ValueError(f"Adam: with foreach, a tensor as betas[{i}] goes with capturable only")
+                raise ValueError(
+                    f"Adam: with foreach, a tensor as betas[{i}] goes with capturable only")
         _check_fused(fused, foreach, differentiable)
-        super().__init__(params, dict(lr=lr, betas=tuple(map(number, betas)), eps=eps, weight_decay=weight_decay,
-                                      amsgrad=amsgrad, maximize=maximize, foreach=foreach, capturable=capturable,
-                                      differentiable=differentiable, fused=fused,
-                                      decoupled_weight_decay=decoupled_weight_decay))
+        super().__init__(params,
+                         dict(lr=lr, betas=tuple(map(number, betas)), eps=eps,
+                              weight_decay=weight_decay, amsgrad=amsgrad, maximize=maximize,
+                              foreach=foreach, capturable=capturable, differentiable=differentiable,
+                              fused=fused, decoupled_weight_decay=decoupled_weight_decay))
 
 
 class AdamW(Adam):
     """Adam with decoupled weight decay (Loshchilov and Hutter, 2019)."""
 
-    def __init__(self, params, lr=1e-3, betas=(0.9, 0.999), eps=1e-8, weight_decay=1e-2, amsgrad=False, *, maximize=False,
-                 foreach=None, capturable=False, differentiable=False, fused=None):
-        super().__init__(params, lr, betas, eps, weight_decay, amsgrad, foreach=foreach, maximize=maximize,
-                         capturable=capturable, differentiable=differentiable, fused=fused, decoupled_weight_decay=True)
+    def __init__(self, params, lr=1e-3, betas=(0.9, 0.999), eps=1e-8, weight_decay=1e-2,
+                 amsgrad=False, *, maximize=False, foreach=None, capturable=False,
+                 differentiable=False, fused=None):
+        super().__init__(params, lr, betas, eps, weight_decay, amsgrad, foreach=foreach,
+                         maximize=maximize, capturable=capturable, differentiable=differentiable,
+                         fused=fused, decoupled_weight_decay=True)
 
 
 class NAdam(_InCpp):
@@ -96,15 +107,18 @@ class NAdam(_InCpp):
     _record = staticmethod(_C.optim._step_NAdam)
     _counted = ("step", "mu_product")
 
-    def __init__(self, params, lr=2e-3, betas=(0.9, 0.999), eps=1e-8, weight_decay=0, momentum_decay=4e-3,
-                 decoupled_weight_decay=False, *, foreach=None, maximize=False, capturable=False, differentiable=False):
+    def __init__(self, params, lr=2e-3, betas=(0.9, 0.999), eps=1e-8, weight_decay=0,
+                 momentum_decay=4e-3, decoupled_weight_decay=False, *, foreach=None, maximize=False,
+                 capturable=False, differentiable=False):
         check_lr(lr)
         _check_each({"epsilon": eps})
         _check_betas(betas)
         _check_each({"weight_decay": weight_decay, "momentum_decay": momentum_decay})
-        super().__init__(params, dict(lr=lr, betas=betas, eps=eps, weight_decay=weight_decay, momentum_decay=momentum_decay,
-                                      decoupled_weight_decay=decoupled_weight_decay, maximize=maximize, foreach=foreach,
-                                      capturable=capturable, differentiable=differentiable))
+        super().__init__(params, dict(lr=lr, betas=betas, eps=eps, weight_decay=weight_decay,
+                                      momentum_decay=momentum_decay,
+                                      decoupled_weight_decay=decoupled_weight_decay,
+                                      maximize=maximize, foreach=foreach, capturable=capturable,
+                                      differentiable=differentiable))
 
 
 class RAdam(_InCpp):
@@ -112,14 +126,16 @@ class RAdam(_InCpp):
 
     _record = staticmethod(_C.optim._step_RAdam)
 
-    def __init__(self, params, lr=1e-3, betas=(0.9, 0.999), eps=1e-8, weight_decay=0, decoupled_weight_decay=False, *,
-                 foreach=None, maximize=False, capturable=False, differentiable=False):
+    def __init__(self, params, lr=1e-3, betas=(0.9, 0.999), eps=1e-8, weight_decay=0,
+                 decoupled_weight_decay=False, *, foreach=None, maximize=False, capturable=False,
+                 differentiable=False):
         check_lr(lr)
         _check_each({"epsilon": eps})
         _check_betas(betas)
         _check_each({"weight_decay": weight_decay})
-        super().__init__(params, dict(lr=lr, betas=betas, eps=eps, weight_decay=weight_decay, maximize=maximize,
-                                      foreach=foreach, capturable=capturable, decoupled_weight_decay=decoupled_weight_decay,
+        super().__init__(params, dict(lr=lr, betas=betas, eps=eps, weight_decay=weight_decay,
+                                      maximize=maximize, foreach=foreach, capturable=capturable,
+                                      decoupled_weight_decay=decoupled_weight_decay,
                                       differentiable=differentiable))
 
 
@@ -128,14 +144,15 @@ class Adamax(_InCpp):
 
     _record = staticmethod(_C.optim._step_Adamax)
 
-    def __init__(self, params, lr=2e-3, betas=(0.9, 0.999), eps=1e-8, weight_decay=0, foreach=None, *, maximize=False,
-                 differentiable=False, capturable=False):
+    def __init__(self, params, lr=2e-3, betas=(0.9, 0.999), eps=1e-8, weight_decay=0, foreach=None,
+                 *, maximize=False, differentiable=False, capturable=False):
         check_lr(lr)
         _check_each({"epsilon": eps})
         _check_betas(betas)
         _check_each({"weight_decay": weight_decay})
-        super().__init__(params, dict(lr=lr, betas=betas, eps=eps, weight_decay=weight_decay, foreach=foreach,
-                                      maximize=maximize, differentiable=differentiable, capturable=capturable))
+        super().__init__(params, dict(lr=lr, betas=betas, eps=eps, weight_decay=weight_decay,
+                                      foreach=foreach, maximize=maximize,
+                                      differentiable=differentiable, capturable=capturable))
 
 
 class RMSprop(_InCpp):
@@ -143,13 +160,16 @@ class RMSprop(_InCpp):
 
     _record = staticmethod(_C.optim._step_RMSprop)
 
-    def __init__(self, params, lr=1e-2, alpha=0.99, eps=1e-8, weight_decay=0, momentum=0, centered=False, capturable=False,
-                 foreach=None, maximize=False, differentiable=False):
+    def __init__(self, params, lr=1e-2, alpha=0.99, eps=1e-8, weight_decay=0, momentum=0,
+                 centered=False, capturable=False, foreach=None, maximize=False,
+                 differentiable=False):
         check_lr(lr)
-        _check_each({"epsilon": eps, "momentum": momentum, "weight_decay": weight_decay, "alpha": alpha})
-        super().__init__(params, dict(lr=lr, momentum=momentum, alpha=alpha, eps=eps, centered=centered,
-                                      weight_decay=weight_decay, capturable=capturable, foreach=foreach, maximize=maximize,
-                                      differentiable=differentiable))
+        _check_each({"epsilon": eps, "momentum": momentum, "weight_decay": weight_decay,
+                     "alpha": alpha})
+        super().__init__(params,
+                         dict(lr=lr, momentum=momentum, alpha=alpha, eps=eps, centered=centered,
+                              weight_decay=weight_decay, capturable=capturable, foreach=foreach,
+                              maximize=maximize, differentiable=differentiable))
 
 
 class Adagrad(_InCpp):
@@ -157,15 +177,16 @@ class Adagrad(_InCpp):
 
     _record = staticmethod(_C.optim._step_Adagrad)
 
-    def __init__(self, params, lr=1e-2, lr_decay=0, weight_decay=0, initial_accumulator_value=0, eps=1e-10, foreach=None, *,
-                 maximize=False, differentiable=False, fused=None):
+    def __init__(self, params, lr=1e-2, lr_decay=0, weight_decay=0, initial_accumulator_value=0,
+                 eps=1e-10, foreach=None, *, maximize=False, differentiable=False, fused=None):
         check_lr(lr)
-        _check_each({"lr_decay": lr_decay, "weight_decay": weight_decay, "initial_accumulator_value": initial_accumulator_value,
-                     "epsilon": eps})
+        _check_each({"lr_decay": lr_decay, "weight_decay": weight_decay,
+                     "initial_accumulator_value": initial_accumulator_value, "epsilon": eps})
         _check_fused(fused, foreach, differentiable)
-        super().__init__(params, dict(lr=lr, lr_decay=lr_decay, eps=eps, weight_decay=weight_decay,
-                                      initial_accumulator_value=initial_accumulator_value, foreach=foreach, maximize=maximize,
-                                      differentiable=differentiable, fused=fused))
+        super().__init__(params,
+                         dict(lr=lr, lr_decay=lr_decay, eps=eps, weight_decay=weight_decay,
+                              initial_accumulator_value=initial_accumulator_value, foreach=foreach,
+                              maximize=maximize, differentiable=differentiable, fused=fused))
         self._start()
 
     def add_param_group(self, param_group):
@@ -192,14 +213,15 @@ class Adadelta(_InCpp):
 
     _record = staticmethod(_C.optim._step_Adadelta)
 
-    def __init__(self, params, lr=1.0, rho=0.9, eps=1e-6, weight_decay=0, foreach=None, *, capturable=False, maximize=False,
-                 differentiable=False):
+    def __init__(self, params, lr=1.0, rho=0.9, eps=1e-6, weight_decay=0, foreach=None, *,
+                 capturable=False, maximize=False, differentiable=False):
         check_lr(lr)
         if not 0.0 <= rho <= 1.0:
             raise ValueError(f"Adadelta: rho lies in [0, 1], {rho} does not")
         _check_each({"epsilon": eps, "weight_decay": weight_decay})
-        super().__init__(params, dict(lr=lr, rho=rho, eps=eps, weight_decay=weight_decay, maximize=maximize,
-                                      capturable=capturable, foreach=foreach, differentiable=differentiable))
+        super().__init__(params, dict(lr=lr, rho=rho, eps=eps, weight_decay=weight_decay,
+                                      maximize=maximize, capturable=capturable, foreach=foreach,
+                                      differentiable=differentiable))
 
 
 class ASGD(_InCpp):
@@ -208,12 +230,13 @@ class ASGD(_InCpp):
     _record = staticmethod(_C.optim._step_ASGD)
     _counted = ("step", "eta", "mu")
 
-    def __init__(self, params, lr=1e-2, lambd=1e-4, alpha=0.75, t0=1e6, weight_decay=0, foreach=None, maximize=False,
-                 differentiable=False, capturable=False):
+    def __init__(self, params, lr=1e-2, lambd=1e-4, alpha=0.75, t0=1e6, weight_decay=0,
+                 foreach=None, maximize=False, differentiable=False, capturable=False):
         check_lr(lr)
         _check_each({"weight_decay": weight_decay})
-        super().__init__(params, dict(lr=lr, lambd=lambd, alpha=alpha, t0=t0, weight_decay=weight_decay, foreach=foreach,
-                                      maximize=maximize, differentiable=differentiable, capturable=capturable))
+        super().__init__(params, dict(lr=lr, lambd=lambd, alpha=alpha, t0=t0,
+                                      weight_decay=weight_decay, foreach=foreach, maximize=maximize,
+                                      differentiable=differentiable, capturable=capturable))
 
 
 class Rprop(_InCpp):
@@ -221,17 +244,20 @@ class Rprop(_InCpp):
 
     _record = staticmethod(_C.optim._step_Rprop)
 
-    def __init__(self, params, lr=1e-2, etas=(0.5, 1.2), step_sizes=(1e-6, 50), *, capturable=False, foreach=None,
-                 maximize=False, differentiable=False):
+    def __init__(self, params, lr=1e-2, etas=(0.5, 1.2), step_sizes=(1e-6, 50), *, capturable=False,
+                 foreach=None, maximize=False, differentiable=False):
         check_lr(lr)
         if not 0.0 < etas[0] < 1.0 < etas[1]:
-            raise ValueError(f"Rprop: etas are a shrinking and a growing factor, 0 < a < 1 < b; {etas[0]} and {etas[1]} are not")
-        super().__init__(params, dict(lr=lr, etas=etas, step_sizes=step_sizes, foreach=foreach, maximize=maximize,
-                                      differentiable=differentiable, capturable=capturable))
+            raise ValueError("Rprop: etas are a shrinking and a growing factor, 0 < a < 1 < b; "
+                             f"{etas[0]} and {etas[1]} are not")
+        super().__init__(params, dict(lr=lr, etas=etas, step_sizes=step_sizes, foreach=foreach,
+                                      maximize=maximize, differentiable=differentiable,
+                                      capturable=capturable))
 
 
 class Lion(_InCpp):
-    """Lion (Chen et al., 2023), which PyTorch has not: moves by lr in the direction of a mean's sign."""
+    """Lion (Chen et al., 2023), which PyTorch has not: moves by lr in the direction of a mean's
+    sign."""
 
     _record = staticmethod(_C.optim._step_Lion)
 
@@ -239,7 +265,8 @@ class Lion(_InCpp):
         check_lr(lr)
         _check_betas(betas)
         _check_each({"weight_decay": weight_decay})
-        super().__init__(params, dict(lr=lr, betas=betas, weight_decay=weight_decay, maximize=maximize))
+        super().__init__(params,
+                         dict(lr=lr, betas=betas, weight_decay=weight_decay, maximize=maximize))
 
 
 class Adafactor(_InCpp):
@@ -251,23 +278,26 @@ class Adafactor(_InCpp):
             raise RuntimeError("Adafactor: takes no complex parameters")
         _C.optim._step_Adafactor(groups, state, stepper)
 
-    def __init__(self, params, lr=1e-2, beta2_decay=-0.8, eps=(None, 1e-3), d=1.0, weight_decay=0.0, *, foreach=None,
-                 maximize=False):
+    def __init__(self, params, lr=1e-2, beta2_decay=-0.8, eps=(None, 1e-3), d=1.0, weight_decay=0.0,
+                 *, foreach=None, maximize=False):
         if isinstance(lr, Tensor) and lr.numel() != 1:
             raise ValueError("Adafactor: a tensor as lr has one element")
-        for name, value in {"lr": lr, "epsilon1": eps[0], "epsilon2": eps[1], "weight_decay": weight_decay}.items():
+        for name, value in {"lr": lr, "epsilon1": eps[0], "epsilon2": eps[1],
+                            "weight_decay": weight_decay}.items():
             if value is not None and not number(value) >= 0:
                 raise ValueError(f"Adafactor: {name} is at least 0, not {shown(value)}")
         if not beta2_decay <= 0:
             raise ValueError(f"Adafactor: beta2_decay is at most 0, not {beta2_decay}")
         if not d >= 1:
             raise ValueError(f"Adafactor: d, where updates are clipped, is at least 1, not {d}")
-        super().__init__(params, dict(lr=lr, beta2_decay=beta2_decay, eps=eps, d=d, weight_decay=weight_decay, foreach=foreach,
-                                      maximize=maximize))
+        super().__init__(params,
+                         dict(lr=lr, beta2_decay=beta2_decay, eps=eps, d=d,
+                              weight_decay=weight_decay, foreach=foreach, maximize=maximize))
 
 
 class SparseAdam(Optimizer):
-    """Adam for sparse gradients, of which there are none here: a step is an error, as it is in PyTorch for dense ones."""
+    """Adam for sparse gradients, of which there are none here: a step is an error, as it is in
+    PyTorch for dense ones."""
 
     def __init__(self, params, lr=1e-3, betas=(0.9, 0.999), eps=1e-8, maximize=False):
         check_lr(lr, positive=True)
@@ -275,7 +305,8 @@ class SparseAdam(Optimizer):
             raise ValueError(f"SparseAdam: eps is above 0, not {eps}")
         _check_betas(betas)
         super().__init__(params, dict(lr=lr, betas=betas, eps=eps, maximize=maximize))
-        places = [[i, j] for i, group in enumerate(self.param_groups) for j, p in enumerate(group["params"]) if p.is_complex()]
+        places = [[i, j] for i, group in enumerate(self.param_groups)
+                  for j, p in enumerate(group["params"]) if p.is_complex()]
         if places:
             raise ValueError(f"SparseAdam: takes no complex parameters, as those at {places} are")
 

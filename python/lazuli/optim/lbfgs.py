@@ -1,4 +1,5 @@
-"""L-BFGS (Nocedal and Wright, Numerical Optimization, algorithm 7.4), with PyTorch's arguments, order and state."""
+"""L-BFGS (Nocedal and Wright, Numerical Optimization, algorithm 7.4), with PyTorch's arguments,
+order and state."""
 
 from lazuli import _C
 from lazuli.autograd import enable_grad, no_grad
@@ -33,7 +34,8 @@ class _Point:
 
 
 def _search(evaluate, t, direction, start, longest, c1=1e-4, c2=0.9, tolerance=1e-9, most=25):
-    """A step with the strong Wolfe conditions (algorithms 3.5 and 3.6), and how often evaluate() was called."""
+    """A step with the strong Wolfe conditions (algorithms 3.5 and 3.6), and how often evaluate()
+    was called."""
     def tried(t):
         loss, gradient = evaluate(t)
         return _Point(t, loss, gradient, gradient.dot(direction).item())
@@ -42,7 +44,8 @@ def _search(evaluate, t, direction, start, longest, c1=1e-4, c2=0.9, tolerance=1
     calls, iterations, done = 1, 0, False
     bracket = None
     while iterations < most:
-        if new.loss > start.loss + c1 * new.t * start.slope or (iterations > 1 and new.loss >= before.loss):
+        if (new.loss > start.loss + c1 * new.t * start.slope or
+                (iterations > 1 and new.loss >= before.loss)):
             bracket = [before, new]
             break
         if abs(new.slope) <= -c2 * start.slope:
@@ -65,7 +68,8 @@ def _search(evaluate, t, direction, start, longest, c1=1e-4, c2=0.9, tolerance=1
         ends = sorted(point.t for point in bracket)
         if (ends[1] - ends[0]) * longest < tolerance:
             break
-        t = _interpolate(bracket[0].t, bracket[0].loss, bracket[0].slope, bracket[1].t, bracket[1].loss, bracket[1].slope)
+        t = _interpolate(bracket[0].t, bracket[0].loss, bracket[0].slope, bracket[1].t,
+                         bracket[1].loss, bracket[1].slope)
         margin = 0.1 * (ends[1] - ends[0])
         if min(ends[1] - t, t - ends[0]) < margin:  # no progress twice: a tenth away from the end
             if stuck or t >= ends[1] or t <= ends[0]:
@@ -96,17 +100,22 @@ def _as_reals(x):
 
 
 class LBFGS(Optimizer):
-    """L-BFGS; step() takes a closure, which it calls several times. One group of parameters only."""
+    """L-BFGS; step() takes a closure, which it calls several times.
+
+    One group of parameters only.
+    """
 
     _runs_pending = True  # it reads losses
     _counted = ()
 
-    def __init__(self, params, lr=1, max_iter=20, max_eval=None, tolerance_grad=1e-7, tolerance_change=1e-9,
-                 history_size=100, line_search_fn=None):
+    def __init__(self, params, lr=1, max_iter=20, max_eval=None, tolerance_grad=1e-7,
+                 tolerance_change=1e-9, history_size=100, line_search_fn=None):
         check_lr(lr)
-        super().__init__(params, dict(lr=lr, max_iter=max_iter, max_eval=max_iter * 5 // 4 if max_eval is None else max_eval,
-                                      tolerance_grad=tolerance_grad, tolerance_change=tolerance_change,
-                                      history_size=history_size, line_search_fn=line_search_fn))
+        super().__init__(params,
+                         dict(lr=lr, max_iter=max_iter,
+                              max_eval=max_iter * 5 // 4 if max_eval is None else max_eval,
+                              tolerance_grad=tolerance_grad, tolerance_change=tolerance_change,
+                              history_size=history_size, line_search_fn=line_search_fn))
         if len(self.param_groups) != 1:
             raise ValueError("LBFGS: takes one group of parameters")
 
@@ -114,14 +123,16 @@ class LBFGS(Optimizer):
         return self.param_groups[0]["params"]
 
     def _gradient(self):
-        return _C.cat([_as_reals(_C.zeros_like(p) if p.grad is None else p.grad).reshape(-1) for p in self._params()])
+        return _C.cat([_as_reals(_C.zeros_like(p) if p.grad is None else p.grad).reshape(-1)
+                       for p in self._params()])
 
     def _move(self, t, direction):
         at = 0
         for p in self._params():
             count = p.numel() * (2 if p.is_complex() else 1)
             part = direction[at:at + count] * t
-            p.add_((_C.view_as_complex(part.reshape(-1, 2)) if p.is_complex() else part).reshape(p.shape))
+            p.add_((_C.view_as_complex(part.reshape(-1, 2)) if p.is_complex()
+                    else part).reshape(p.shape))
             at += count
 
     def step(self, closure):
@@ -171,7 +182,8 @@ class LBFGS(Optimizer):
                         p.copy_(old)
                     return loss, gradient
 
-                point, calls = _search(at, t, direction, _Point(0, loss, gradient, slope), direction.abs().max().item(),
+                point, calls = _search(at, t, direction, _Point(0, loss, gradient, slope),
+                                       direction.abs().max().item(),
                                        most=group["max_eval"] - evaluations)
                 loss, gradient, t = point.loss, point.gradient, point.t
                 self._move(t, direction)
@@ -194,7 +206,8 @@ class LBFGS(Optimizer):
         return first
 
     def _direct(self, state, gradient, most):
-        """The direction: that of the gradient, by an approximation of the inverse Hessian from the steps before."""
+        """The direction: that of the gradient, by an approximation of the inverse Hessian from the
+        steps before."""
         if state["n_iter"] == 1:
             state.update(d=-gradient, old_dirs=[], old_stps=[], ro=[], H_diag=1)
             return

@@ -1,7 +1,9 @@
-"""Schedules of learning rates, as PyTorch has them: made of an optimiser, whose groups they change at each step().
+"""Schedules of learning rates, as PyTorch has them: made of an optimiser, whose groups they change
+at each step().
 
-Most go on from the present rate, so that several schedules of one optimiser multiply; step(epoch) and SequentialLR, which begins
-a schedule anew, use the closed form. Changing a learning rate compiles nothing.
+Most go on from the present rate, so that several schedules of one optimiser multiply; step(epoch)
+and SequentialLR, which begins a schedule anew, use the closed form. Changing a learning rate
+compiles nothing.
 """
 
 import math
@@ -13,13 +15,15 @@ from collections import Counter
 from lazuli._C import Tensor
 from lazuli.optim.optimizer import Optimizer, number, shown
 
-__all__ = ["ChainedScheduler", "ConstantLR", "CosineAnnealingLR", "CosineAnnealingWarmRestarts", "CyclicLR", "ExponentialLR",
-           "LRScheduler", "LambdaLR", "LinearLR", "MultiStepLR", "MultiplicativeLR", "OneCycleLR", "PolynomialLR",
-           "ReduceLROnPlateau", "SequentialLR", "StepLR"]
+__all__ = ["ChainedScheduler", "ConstantLR", "CosineAnnealingLR", "CosineAnnealingWarmRestarts",
+           "CyclicLR", "ExponentialLR", "LRScheduler", "LambdaLR", "LinearLR", "MultiStepLR",
+           "MultiplicativeLR", "OneCycleLR", "PolynomialLR", "ReduceLROnPlateau", "SequentialLR",
+           "StepLR"]
 
 
 def _values(optimizer, key):
-    return [group[key].clone() if isinstance(group[key], Tensor) else group[key] for group in optimizer.param_groups]
+    return [group[key].clone() if isinstance(group[key], Tensor) else group[key]
+            for group in optimizer.param_groups]
 
 
 def _set(group, key, value):
@@ -56,7 +60,10 @@ def _mark_steps(optimizer):
 
 
 class LRScheduler:
-    """What schedules have. One of your own has get_lr(), which gives a rate for each group at self.last_epoch."""
+    """What schedules have.
+
+    One of your own has get_lr(), which gives a rate for each group at self.last_epoch.
+    """
 
     _is_initial = False
     _inside_step = False
@@ -69,8 +76,8 @@ class LRScheduler:
             if last_epoch == -1:
                 group.setdefault("initial_lr", number(group["lr"]))
             elif "initial_lr" not in group:
-                raise KeyError(f"param_groups[{i}] has no 'initial_lr', from which a schedule with last_epoch goes on: load the "
-                               "optimiser's state first")
+                raise KeyError(f"param_groups[{i}] has no 'initial_lr', from which a schedule with "
+                               "last_epoch goes on: load the optimiser's state first")
         self.base_lrs = _values(optimizer, "initial_lr")
         self.last_epoch = last_epoch
         _mark_steps(optimizer)
@@ -103,9 +110,9 @@ class LRScheduler:
     def step(self, epoch=None):
         """Goes on to the next step; with an epoch, to that one."""
         if self._step_count == 1 and not self.optimizer._opt_called:
-            warnings.warn("a schedule went on before the first step of its optimiser, so the first learning rate is never used: "
-                          "call optimizer.step(), then scheduler.step()",
-                          UserWarning, stacklevel=2)
+            warnings.warn("a schedule went on before the first step of its optimiser, so the first "
+                          "learning rate is never used: call optimizer.step(), then "
+                          "scheduler.step()", UserWarning, stacklevel=2)
         self._step_count += 1
         self._update_lr(epoch)
 
@@ -123,8 +130,8 @@ class LRScheduler:
 
     def _warn_outside(self):
         if not self._inside_step:
-            warnings.warn("get_lr() is for step(); get_last_lr() gives the learning rates of now", UserWarning,
-                          stacklevel=3)
+            warnings.warn("get_lr() is for step(); get_last_lr() gives the learning rates of now",
+                          UserWarning, stacklevel=3)
 
     def _present(self):
         return _values(self.optimizer, "lr")
@@ -143,7 +150,8 @@ class _OfFunctions(LRScheduler):
         _check_optimizer(optimizer)
         if isinstance(lr_lambda, (list, tuple)):
             if len(lr_lambda) != len(optimizer.param_groups):
-                raise ValueError(f"{type(self).__name__}: {len(lr_lambda)} functions for {len(optimizer.param_groups)} groups of parameters")
+                raise ValueError(f"{type(self).__name__}: {len(lr_lambda)} functions for "
+                                 f"{len(optimizer.param_groups)} groups of parameters")
             self.lr_lambdas = list(lr_lambda)
         else:
             self.lr_lambdas = [lr_lambda] * len(optimizer.param_groups)
@@ -153,7 +161,8 @@ class _OfFunctions(LRScheduler):
         factors = [f(self.last_epoch) for f in self.lr_lambdas]
         for factor in factors:
             if not isinstance(factor, (int, float, Tensor)) and not hasattr(factor, "__float__"):
-                raise TypeError(f"{type(self).__name__}: the function must give a float, not {type(factor).__name__}")
+                raise TypeError(f"{type(self).__name__}: the function must give a float, not "
+                                f"{type(factor).__name__}")
         return factors
 
     def state_dict(self):
@@ -163,7 +172,8 @@ class _OfFunctions(LRScheduler):
     def load_state_dict(self, state_dict):
         """Goes on from a state."""
         kept = state_dict["lr_lambdas"]
-        self.__dict__.update({key: value for key, value in state_dict.items() if key != "lr_lambdas"})
+        self.__dict__.update({key: value
+                              for key, value in state_dict.items() if key != "lr_lambdas"})
         for function, values in zip(self.lr_lambdas, kept, strict=True):
             if values is not None:
                 vars(function).update(values)
@@ -239,16 +249,20 @@ class ConstantLR(LRScheduler):
         self._warn_outside()
         if self.last_epoch == 0:
             return self._times(self.factor)
-        return self._times(1.0 / self.factor) if self.last_epoch == self.total_iters else self._present()
+        return (self._times(1.0 / self.factor) if self.last_epoch == self.total_iters
+                else self._present())
 
     def _get_closed_form_lr(self):
-        return [base * (1 if self.last_epoch >= self.total_iters else self.factor) for base in self.base_lrs]
+        return [base * (1 if self.last_epoch >= self.total_iters else self.factor)
+                for base in self.base_lrs]
 
 
 class LinearLR(LRScheduler):
-    """base times a factor that goes in a line from start_factor to end_factor over total_iters and stays there."""
+    """base times a factor that goes in a line from start_factor to end_factor over total_iters and
+    stays there."""
 
-    def __init__(self, optimizer, start_factor=1.0 / 3, end_factor=1.0, total_iters=5, last_epoch=-1):
+    def __init__(self, optimizer, start_factor=1.0 / 3, end_factor=1.0, total_iters=5,
+                 last_epoch=-1):
         if not 0 < start_factor <= 1:
             raise ValueError(f"LinearLR: start_factor lies in (0, 1], {start_factor} does not")
         if not 0 <= end_factor <= 1:
@@ -264,12 +278,13 @@ class LinearLR(LRScheduler):
         if self._is_initial or self.last_epoch > self.total_iters:
             return self._present()
         rise = self.end_factor - self.start_factor
-        return self._times(1.0 + rise / (self.total_iters * self.start_factor + (self.last_epoch - 1) * rise))
+        return self._times(1.0 + rise /
+                           (self.total_iters * self.start_factor + (self.last_epoch - 1) * rise))
 
     def _get_closed_form_lr(self):
         rise = self.end_factor - self.start_factor
-        return [base * (self.start_factor + rise * min(self.total_iters, self.last_epoch) / self.total_iters)
-                for base in self.base_lrs]
+        return [base * (self.start_factor + rise * min(self.total_iters, self.last_epoch) /
+                        self.total_iters) for base in self.base_lrs]
 
 
 class ExponentialLR(LRScheduler):
@@ -300,7 +315,8 @@ class PolynomialLR(LRScheduler):
         self._warn_outside()
         if self._is_initial or self.last_epoch > self.total_iters:
             return self._present()
-        left = (1.0 - self.last_epoch / self.total_iters) / (1.0 - (self.last_epoch - 1) / self.total_iters)
+        left = (1.0 - self.last_epoch / self.total_iters) / (
+            1.0 - (self.last_epoch - 1) / self.total_iters)
         return self._times(left ** self.power)
 
     def _get_closed_form_lr(self):
@@ -323,10 +339,13 @@ class CosineAnnealingLR(LRScheduler):
             return self._present()
         if self._step_count == 1 and t > 0:
             return self._get_closed_form_lr()
-        if (t - 1 - self.T_max) % (2 * self.T_max) == 0:  # the rate before is eta_min, from which no factor leads away
+        # The rate before is eta_min, from which no factor leads away.
+        if (t - 1 - self.T_max) % (2 * self.T_max) == 0:
             rise = (1 - math.cos(math.pi / self.T_max)) / 2
-            return [lr + (base - low) * rise for base, lr in zip(self.base_lrs, self._present(), strict=True)]
-        factor = (1 + math.cos(math.pi * t / self.T_max)) / (1 + math.cos(math.pi * (t - 1) / self.T_max))
+            return [lr + (base - low) * rise
+                    for base, lr in zip(self.base_lrs, self._present(), strict=True)]
+        factor = (1 + math.cos(math.pi * t / self.T_max)) / (
+            1 + math.cos(math.pi * (t - 1) / self.T_max))
         return [factor * (lr - low) + low for lr in self._present()]
 
     def _get_closed_form_lr(self):
@@ -335,16 +354,21 @@ class CosineAnnealingLR(LRScheduler):
 
 
 class CosineAnnealingWarmRestarts(LRScheduler):
-    """Half a cosine from the base to eta_min over T_0 steps, then again, each time T_mult times as long."""
+    """Half a cosine from the base to eta_min over T_0 steps, then again, each time T_mult times as
+    long."""
 
     def __init__(self, optimizer, T_0, T_mult=1, eta_min=0.0, last_epoch=-1):  # noqa: N803
         if not isinstance(T_0, int) or T_0 <= 0:
-            raise ValueError(f"CosineAnnealingWarmRestarts: T_0 is a positive integer, not {shown(T_0)}")
+            raise ValueError(
+                f"CosineAnnealingWarmRestarts: T_0 is a positive integer, not {shown(T_0)}")
         if not isinstance(T_mult, int) or T_mult < 1:
-            raise ValueError(f"CosineAnnealingWarmRestarts: T_mult is a positive integer, not {shown(T_mult)}")
+            raise ValueError(
+                f"CosineAnnealingWarmRestarts: T_mult is a positive integer, not {shown(T_mult)}")
         if not isinstance(eta_min, (float, int)):
-            raise ValueError(f"CosineAnnealingWarmRestarts: eta_min is a number, not {shown(eta_min)}")
-        self.T_0, self.T_i, self.T_mult, self.eta_min, self.T_cur = T_0, T_0, T_mult, eta_min, last_epoch
+            raise ValueError(
+                f"CosineAnnealingWarmRestarts: eta_min is a number, not {shown(eta_min)}")
+        self.T_0, self.T_i, self.T_mult, self.eta_min, self.T_cur = (T_0, T_0, T_mult, eta_min,
+                                                                     last_epoch)
         super().__init__(optimizer, last_epoch)
 
     def get_lr(self):
@@ -382,10 +406,11 @@ def _check_parts(name, schedulers, optimizer, chained):
         if not hasattr(scheduler, "optimizer"):
             raise TypeError(f"{name}: schedule {i} has no optimizer")
         if isinstance(scheduler, ReduceLROnPlateau):
-            raise ValueError(f"{name}: schedule {i} is a ReduceLROnPlateau, whose step() takes a measure that the others have not")
+            raise ValueError(f"{name}: schedule {i} is a ReduceLROnPlateau, whose step() takes a "
+                             "measure that the others have not")
         if optimizer is not scheduler.optimizer:
-            raise ValueError(f"{name}: schedule {i}, a {type(scheduler).__name__}, is of another optimiser than this "
-                             f"{type(optimizer).__name__}")
+            raise ValueError(f"{name}: schedule {i}, a {type(scheduler).__name__}, is of another "
+                             f"optimiser than this {type(optimizer).__name__}")
 
 
 class _OfSchedulers(LRScheduler):
@@ -395,7 +420,8 @@ class _OfSchedulers(LRScheduler):
 
     def load_state_dict(self, state_dict):
         """Goes on from a state."""
-        self.__dict__.update({key: value for key, value in state_dict.items() if key != "_schedulers"})
+        self.__dict__.update({key: value
+                              for key, value in state_dict.items() if key != "_schedulers"})
         for scheduler, state in zip(self._schedulers, state_dict["_schedulers"], strict=True):
             scheduler.load_state_dict(state)
 
@@ -409,8 +435,8 @@ class SequentialLR(_OfSchedulers):
             raise ValueError(f"{name}: takes at least one schedule")
         _check_parts(name, schedulers, optimizer, chained=False)
         if len(milestones) != len(schedulers) - 1:
-            raise ValueError(f"{name}: between {len(schedulers)} schedules there are {len(schedulers) - 1} milestones, not "
-                             f"{len(milestones)}")
+            raise ValueError(f"{name}: between {len(schedulers)} schedules there are "
+                             f"{len(schedulers) - 1} milestones, not {len(milestones)}")
         self._schedulers, self._milestones = schedulers, milestones
         self.last_epoch, self.optimizer = last_epoch + 1, optimizer
         for group in optimizer.param_groups:  # as if only the first schedule had been made
@@ -459,21 +485,25 @@ class ChainedScheduler(_OfSchedulers):
 
 
 class ReduceLROnPlateau(LRScheduler):
-    """Multiplies the learning rate by factor once a metric has not improved for more than patience steps."""
+    """Multiplies the learning rate by factor once a metric has not improved for more than patience
+    steps."""
 
-    def __init__(self, optimizer, mode="min", factor=0.1, patience=10, threshold=1e-4, threshold_mode="rel", cooldown=0,
-                 min_lr=0, eps=1e-8):
+    def __init__(self, optimizer, mode="min", factor=0.1, patience=10, threshold=1e-4,
+                 threshold_mode="rel", cooldown=0, min_lr=0, eps=1e-8):
         if factor >= 1.0:
             raise ValueError(f"ReduceLROnPlateau: factor is below 1, not {factor}")
         _check_optimizer(optimizer)
         groups = len(optimizer.param_groups)
         if isinstance(min_lr, (list, tuple)) and len(min_lr) != groups:
-            raise ValueError(f"ReduceLROnPlateau: min_lr has {len(min_lr)} values for {groups} groups of parameters")
+            raise ValueError(f"ReduceLROnPlateau: min_lr has {len(min_lr)} values for {groups} "
+                             "groups of parameters")
         if mode not in ("min", "max"):
             raise ValueError(f"ReduceLROnPlateau: mode is 'min' or 'max', not {shown(mode)}")
         if threshold_mode not in ("rel", "abs"):
-            raise ValueError(f"ReduceLROnPlateau: threshold_mode is 'rel' or 'abs', not {shown(threshold_mode)}")
-        self.optimizer, self.factor, self.patience, self.cooldown, self.eps = optimizer, factor, patience, cooldown, eps
+            raise ValueError(
+                f"ReduceLROnPlateau: threshold_mode is 'rel' or 'abs', not {shown(threshold_mode)}")
+        self.optimizer, self.factor, self.patience, self.cooldown, self.eps = (
+            optimizer, factor, patience, cooldown, eps)
         self.default_min_lr = None if isinstance(min_lr, (list, tuple)) else min_lr
         self.min_lrs = _for_groups("min_lr", optimizer, min_lr)
         self.mode, self.threshold, self.threshold_mode = mode, threshold, threshold_mode
@@ -516,8 +546,9 @@ class ReduceLROnPlateau(LRScheduler):
         groups = self.optimizer.param_groups
         if len(groups) != len(self.min_lrs):
             if self.default_min_lr is None:
-                raise RuntimeError(f"ReduceLROnPlateau: its optimiser has {len(groups)} groups of parameters, it had "
-                                   f"{len(self.min_lrs)} when the schedule was made; set min_lrs to as many")
+                raise RuntimeError(
+                    f"ReduceLROnPlateau: its optimiser has {len(groups)} groups of parameters, it "
+                    f"had {len(self.min_lrs)} when the schedule was made; set min_lrs to as many")
             self.min_lrs = [self.default_min_lr] * len(groups)
         for group, least in zip(groups, self.min_lrs, strict=True):
             old = float(group["lr"])
@@ -550,18 +581,21 @@ class _OfMomentum(LRScheduler):
         self._max_momentums = _for_groups("max_momentum", optimizer, most)
         if last_epoch != -1:
             return
-        for group, low, high in zip(optimizer.param_groups, self._base_momentums, self._max_momentums, strict=True):
+        for group, low, high in zip(optimizer.param_groups, self._base_momentums,
+                                    self._max_momentums, strict=True):
             _set_momentum(group, high, self.use_beta1)
             group["max_momentum"], group["base_momentum"] = high, low
 
 
 class CyclicLR(_OfMomentum):
-    """Lines from base_lr up to max_lr in step_size_up steps and back, again and again (Smith, 2017)."""
+    """Lines from base_lr up to max_lr in step_size_up steps and back, again and again (Smith,
+    2017)."""
 
     _left_out = ("optimizer", "_scale_fn_custom")
 
-    def __init__(self, optimizer, base_lr, max_lr, step_size_up=2000, step_size_down=None, mode="triangular", gamma=1.0,
-                 scale_fn=None, scale_mode="cycle", cycle_momentum=True, base_momentum=0.8, max_momentum=0.9, last_epoch=-1):
+    def __init__(self, optimizer, base_lr, max_lr, step_size_up=2000, step_size_down=None,
+                 mode="triangular", gamma=1.0, scale_fn=None, scale_mode="cycle",
+                 cycle_momentum=True, base_momentum=0.8, max_momentum=0.9, last_epoch=-1):
         _check_optimizer(optimizer)
         self.optimizer = optimizer
         base_lrs = _for_groups("base_lr", optimizer, base_lr)
@@ -577,9 +611,11 @@ class CyclicLR(_OfMomentum):
         self.total_size = up + float(down)
         self.step_ratio = up / self.total_size
         if mode not in ("triangular", "triangular2", "exp_range") and scale_fn is None:
-            raise ValueError(f"CyclicLR: mode is 'triangular', 'triangular2' or 'exp_range', not {shown(mode)}, unless there is a scale_fn")
+            raise ValueError("CyclicLR: mode is 'triangular', 'triangular2' or 'exp_range', not "
+                             f"{shown(mode)}, unless there is a scale_fn")
         self.mode, self.gamma, self._scale_fn_custom = mode, gamma, scale_fn
-        self.scale_mode = scale_mode if scale_fn is not None else "iterations" if mode == "exp_range" else "cycle"
+        self.scale_mode = (scale_mode if scale_fn is not None
+                           else "iterations" if mode == "exp_range" else "cycle")
         self.cycle_momentum = cycle_momentum
         if cycle_momentum:
             self._start_momentum(base_momentum, max_momentum, last_epoch)
@@ -591,7 +627,8 @@ class CyclicLR(_OfMomentum):
         """The height of a cycle's top, 1 at first, by the number of the cycle or of the step."""
         if self._scale_fn_custom is not None:
             return self._scale_fn_custom(x)
-        return {"triangular": 1.0, "triangular2": 1 / (2.0 ** (x - 1)), "exp_range": self.gamma ** x}[self.mode]
+        return {"triangular": 1.0, "triangular2": 1 / (2.0 ** (x - 1)),
+                "exp_range": self.gamma ** x}[self.mode]
 
     def get_lr(self):
         """The rates at self.last_epoch; sets the momentum, too."""
@@ -601,9 +638,11 @@ class CyclicLR(_OfMomentum):
         share = x / self.step_ratio if x <= self.step_ratio else (x - 1) / (self.step_ratio - 1)
         height = share * self.scale_fn(cycle if self.scale_mode == "cycle" else self.last_epoch)
         if self.cycle_momentum:
-            for group, low, high in zip(self.optimizer.param_groups, self.base_momentums, self.max_momentums, strict=True):
+            for group, low, high in zip(self.optimizer.param_groups, self.base_momentums,
+                                        self.max_momentums, strict=True):
                 _set_momentum(group, high - (high - low) * height, self.use_beta1)
-        return [low + (high - low) * height for low, high in zip(self.base_lrs, self.max_lrs, strict=True)]
+        return [low + (high - low) * height
+                for low, high in zip(self.base_lrs, self.max_lrs, strict=True)]
 
     def state_dict(self):
         """What load_state_dict() takes; of scale_fn only what an object that is called keeps."""
@@ -614,23 +653,26 @@ class CyclicLR(_OfMomentum):
     def load_state_dict(self, state_dict):
         """Goes on from a state."""
         kept = state_dict.get("_scale_fn_custom")
-        super().load_state_dict({key: value for key, value in state_dict.items() if key != "_scale_fn_custom"})
+        super().load_state_dict({key: value
+                                 for key, value in state_dict.items() if key != "_scale_fn_custom"})
         if kept is not None:
             vars(self._scale_fn_custom).update(kept)
 
 
 class OneCycleLR(_OfMomentum):
-    """One cycle (Smith and Topin, 2017): from max_lr / div_factor up to max_lr for the share pct_start of the steps, then down to
-    that of the start / final_div_factor."""
+    """One cycle (Smith and Topin, 2017): from max_lr / div_factor up to max_lr for the share
+    pct_start of the steps, then down to that of the start / final_div_factor."""
 
-    def __init__(self, optimizer, max_lr, total_steps=None, epochs=None, steps_per_epoch=None, pct_start=0.3,
-                 anneal_strategy="cos", cycle_momentum=True, base_momentum=0.85, max_momentum=0.95, div_factor=25.0,
-                 final_div_factor=1e4, three_phase=False, last_epoch=-1):
+    def __init__(self, optimizer, max_lr, total_steps=None, epochs=None, steps_per_epoch=None,
+                 pct_start=0.3, anneal_strategy="cos", cycle_momentum=True, base_momentum=0.85,
+                 max_momentum=0.95, div_factor=25.0, final_div_factor=1e4, three_phase=False,
+                 last_epoch=-1):
         _check_optimizer(optimizer)
         self.optimizer = optimizer
         if total_steps is None and (epochs is None or steps_per_epoch is None):
             raise ValueError("OneCycleLR: takes total_steps, or epochs and steps_per_epoch")
-        counts = {"total_steps": total_steps} if total_steps is not None else {"epochs": epochs, "steps_per_epoch": steps_per_epoch}
+        counts = ({"total_steps": total_steps} if total_steps is not None
+                  else {"epochs": epochs, "steps_per_epoch": steps_per_epoch})
         for name, count in counts.items():
             if not isinstance(count, int) or count <= 0:
                 raise ValueError(f"OneCycleLR: {name} is a positive integer, not {shown(count)}")
@@ -638,23 +680,26 @@ class OneCycleLR(_OfMomentum):
         if not isinstance(pct_start, float) or not 0 <= pct_start <= 1:
             raise ValueError(f"OneCycleLR: pct_start is a float in [0, 1], not {shown(pct_start)}")
         if anneal_strategy not in ("cos", "linear"):
-            raise ValueError(f"OneCycleLR: anneal_strategy is 'cos' or 'linear', not {shown(anneal_strategy)}")
+            raise ValueError(
+                f"OneCycleLR: anneal_strategy is 'cos' or 'linear', not {shown(anneal_strategy)}")
         self._anneal_func_type = anneal_strategy
         top = float(pct_start * self.total_steps) - 1
 
         def phase(end, rates, momenta):
-            return {"end_step": end, "start_lr": rates[0], "end_lr": rates[1], "start_momentum": momenta[0],
-                    "end_momentum": momenta[1]}
+            return {"end_step": end, "start_lr": rates[0], "end_lr": rates[1],
+                    "start_momentum": momenta[0], "end_momentum": momenta[1]}
 
         high, low, last = "max_momentum", "base_momentum", self.total_steps - 1
         self._schedule_phases = [phase(top, ("initial_lr", "max_lr"), (high, low))]
         if three_phase:
-            self._schedule_phases += [phase(float(2 * pct_start * self.total_steps) - 2, ("max_lr", "initial_lr"), (low, high)),
+            self._schedule_phases += [phase(float(2 * pct_start * self.total_steps) - 2,
+                                            ("max_lr", "initial_lr"), (low, high)),
                                       phase(last, ("initial_lr", "min_lr"), (high, high))]
         else:
             self._schedule_phases += [phase(last, ("max_lr", "min_lr"), (low, high))]
         if last_epoch == -1:
-            for group, most in zip(optimizer.param_groups, _for_groups("max_lr", optimizer, max_lr), strict=True):
+            for group, most in zip(optimizer.param_groups, _for_groups("max_lr", optimizer, max_lr),
+                                   strict=True):
                 group["initial_lr"], group["max_lr"] = most / div_factor, most
                 group["min_lr"] = group["initial_lr"] / final_div_factor
         self.cycle_momentum = cycle_momentum
@@ -683,7 +728,8 @@ class OneCycleLR(_OfMomentum):
         for group in self.optimizer.param_groups:
             rates.append(self._between(group[phase["start_lr"]], group[phase["end_lr"]], share))
             if self.cycle_momentum:
-                momentum = self._between(group[phase["start_momentum"]], group[phase["end_momentum"]], share)
+                momentum = self._between(group[phase["start_momentum"]],
+                                         group[phase["end_momentum"]], share)
                 _set_momentum(group, momentum, self.use_beta1)
         return rates
 

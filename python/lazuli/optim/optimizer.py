@@ -51,7 +51,8 @@ def check_lr(lr, positive=False):
 
 
 def _with_hooks(step):
-    """A step with the hooks around it; if the one before is still pending, what was recorded since is run first."""
+    """A step with the hooks around it; if the one before is still pending, what was recorded since
+    is run first."""
 
     @functools.wraps(step)
     def hooked(self, *args, **kwargs):
@@ -61,7 +62,8 @@ def _with_hooks(step):
                 if changed is None:
                     continue
                 if not isinstance(changed, tuple) or len(changed) != 2:
-                    raise RuntimeError(f"a hook before step() gives None or (args, kwargs), not {shown(changed)}")
+                    raise RuntimeError(
+                        f"a hook before step() gives None or (args, kwargs), not {shown(changed)}")
                 args, kwargs = changed
         if not self._runs_pending:
             self._stepper.run_first(type(self).__name__)
@@ -80,8 +82,9 @@ def _with_hooks(step):
 class Optimizer:
     """What all optimisers have; one that is written in Python has a step() of its own.
 
-    params are tensors, pairs of a name and a tensor, or dicts: groups with "params" and options that differ from the
-    defaults. param_groups is a list of dicts, which may be changed before any step. state[p] is the dict of what is kept of p.
+    params are tensors, pairs of a name and a tensor, or dicts: groups with "params" and options
+    that differ from the defaults. param_groups is a list of dicts, which may be changed before any
+    step. state[p] is the dict of what is kept of p.
     """
 
     _runs_pending = False  # whether step() itself runs what an earlier step left pending
@@ -96,7 +99,8 @@ class Optimizer:
         self.defaults = defaults
         self._prepare()
         if isinstance(params, Tensor):
-            raise TypeError(f"{type(self).__name__}: params are several tensors, or dicts of them, not one tensor")
+            raise TypeError(f"{type(self).__name__}: params are several tensors, or dicts of them, "
+                            "not one tensor")
         self.state = defaultdict(dict)
         self.param_groups = []
         groups = list(params)
@@ -118,7 +122,8 @@ class Optimizer:
         return {"defaults": self.defaults, "state": self.state, "param_groups": self.param_groups}
 
     def __setstate__(self, state):
-        self.__dict__.update({"_state" if key == "state" else key: value for key, value in state.items()})
+        self.__dict__.update({"_state" if key == "state" else key: value
+                              for key, value in state.items()})
         if "_stepper" not in self.__dict__:
             self._prepare()
 
@@ -131,7 +136,10 @@ class Optimizer:
 
     @property
     def state(self):
-        """What is kept of each parameter. What a step has counted and made goes back here if a check of its run failed."""
+        """What is kept of each parameter.
+
+        What a step has counted and made goes back here if a check of its run failed.
+        """
         if "_stepper" in self.__dict__:
             self._stepper.settle(self._state)
         return self._state
@@ -142,7 +150,10 @@ class Optimizer:
 
     @property
     def lr(self):
-        """The learning rate of the first group; assigning sets that of all. Changing it compiles nothing."""
+        """The learning rate of the first group; assigning sets that of all.
+
+        Changing it compiles nothing.
+        """
         return self.param_groups[0]["lr"]
 
     @lr.setter
@@ -158,35 +169,44 @@ class Optimizer:
     def add_param_group(self, param_group):
         """Adds a group: a dict with "params" and options that differ from the defaults."""
         if not isinstance(param_group, dict):
-            raise TypeError(f"{type(self).__name__}: a group of parameters is a dict, not {type(param_group).__name__}")
+            raise TypeError(f"{type(self).__name__}: a group of parameters is a dict, not "
+                            f"{type(param_group).__name__}")
         params = param_group["params"]
         if isinstance(params, set):
-            raise TypeError(f"{type(self).__name__}: a set has no order, in which states could be saved; give the parameters as a list")
+            raise TypeError(f"{type(self).__name__}: a set has no order, in which states could be "
+                            "saved; give the parameters as a list")
         params = [params] if isinstance(params, Tensor) else list(params)
         names = [p[0] for p in params if isinstance(p, tuple)]
         if names and len(names) != len(params):
-            raise ValueError(f"{type(self).__name__}: some parameters of a group have names and others none")
+            raise ValueError(
+                f"{type(self).__name__}: some parameters of a group have names and others none")
         param_group["params"] = params = [p[1] if isinstance(p, tuple) else p for p in params]
         if names:
             param_group["param_names"] = names
         for p in params:
             if not isinstance(p, Tensor):
-                raise TypeError(f"{type(self).__name__}: parameters are tensors, one is {type(p).__name__}")
+                raise TypeError(
+                    f"{type(self).__name__}: parameters are tensors, one is {type(p).__name__}")
             if not self.defaults.get("differentiable") and not (p.is_leaf or p.retains_grad):
-                raise ValueError(f"{type(self).__name__}: a parameter is a leaf, not the result of an op")
+                raise ValueError(
+                    f"{type(self).__name__}: a parameter is a leaf, not the result of an op")
         for name, default in self.defaults.items():
             if default is required and name not in param_group:
-                raise ValueError(f"{type(self).__name__}: a group of parameters lacks {name}, which has no default")
+                raise ValueError(f"{type(self).__name__}: a group of parameters lacks {name}, "
+                                 "which has no default")
             param_group.setdefault(name, default)
         keys = {hash(p) for p in params}  # by which two handles of a tensor are known
         if len(keys) != len(params):
-            warnings.warn(f"{type(self).__name__}: a group of parameters has one several times, which is updated each time", stacklevel=3)
+            warnings.warn(f"{type(self).__name__}: a group of parameters has one several times, "
+                          "which is updated each time", stacklevel=3)
         for group in self.param_groups:
             if ("param_names" in param_group) != ("param_names" in group):
                 how = "with names" if "param_names" in param_group else "without names"
-                raise ValueError(f"{type(self).__name__}: groups have names for all parameters or for none; the new one is {how}")
+                raise ValueError(f"{type(self).__name__}: groups have names for all parameters or "
+                                 f"for none; the new one is {how}")
             if not keys.isdisjoint(hash(p) for p in group["params"]):
-                raise ValueError(f"{type(self).__name__}: a parameter is in one group, one of these is in another already")
+                raise ValueError(f"{type(self).__name__}: a parameter is in one group, one of "
+                                 "these is in another already")
         self.param_groups.append(param_group)
 
     def zero_grad(self, set_to_none=True):
@@ -199,13 +219,15 @@ class Optimizer:
                     p.grad = _C.zeros_like(p.grad)
 
     def step(self, closure=None):
-        """Moves the parameters; a closure, which computes the loss and its gradients, is called first."""
+        """Moves the parameters; a closure, which computes the loss and its gradients, is called
+        first."""
         raise NotImplementedError
 
     # --- state
 
     def state_dict(self):
-        """What a training run goes on from, as PyTorch has it: {"state": {0: {"step": ..., ...}}, "param_groups": [...]}.
+        """What a training run goes on from, as PyTorch has it: {"state": {0: {"step": ..., ...}},
+        "param_groups": [...]}.
 
         Parameters are numbers, in the order of the groups.
         """
@@ -218,7 +240,8 @@ class Optimizer:
                 numbers.setdefault(hash(p), len(numbers))
             groups.append({key: value for key, value in group.items() if key != "params"}
                           | {"params": [numbers[hash(p)] for p in group["params"]]})
-        state = {numbers[hash(p)] if isinstance(p, Tensor) else p: self._packed(kept) for p, kept in self.state.items()}
+        state = {numbers[hash(p)] if isinstance(p, Tensor) else p: self._packed(kept)
+                 for p, kept in self.state.items()}
         packed = {"state": state, "param_groups": groups}
         for hook in self._after_state.values():
             changed = hook(self, packed)
@@ -228,20 +251,24 @@ class Optimizer:
     def _packed(self, kept):
         if not isinstance(kept, dict):
             return kept
-        return {key: tensor(float(value), dtype=_C.float32) if key in self._counted and isinstance(value, (int, float)) else value
-                for key, value in kept.items()}
+        return {key: tensor(float(value), dtype=_C.float32) if key in self._counted and
+                isinstance(value, (int, float)) else value for key, value in kept.items()}
 
     def load_state_dict(self, state_dict):
-        """Takes over what state_dict() gave, here or in PyTorch; nothing changes unless the groups fit."""
+        """Takes over what state_dict() gave, here or in PyTorch; nothing changes unless the groups
+        fit."""
         state_dict = dict(state_dict)
         for hook in self._before_load.values():
             changed = hook(self, state_dict)
             state_dict = state_dict if changed is None else changed
         saved = [_copied(group) for group in state_dict["param_groups"]]
         if len(saved) != len(self.param_groups):
-            raise ValueError(f"{type(self).__name__}: the state is of {len(saved)} groups of parameters, there are {len(self.param_groups)}")
-        if any(len(new["params"]) != len(group["params"]) for new, group in zip(saved, self.param_groups, strict=True)):
-            raise ValueError(f"{type(self).__name__}: the state is of groups with other numbers of parameters")
+            raise ValueError(f"{type(self).__name__}: the state is of {len(saved)} groups of "
+                             f"parameters, there are {len(self.param_groups)}")
+        if any(len(new["params"]) != len(group["params"])
+               for new, group in zip(saved, self.param_groups, strict=True)):
+            raise ValueError(
+                f"{type(self).__name__}: the state is of groups with other numbers of parameters")
         params = {number: p for new, group in zip(saved, self.param_groups, strict=True)
                   for number, p in zip(new["params"], group["params"], strict=True)}
         state = defaultdict(dict)
@@ -267,13 +294,15 @@ class Optimizer:
             return float(value)
         if isinstance(value, Tensor) or (hasattr(value, "__array__") and hasattr(value, "dtype")):
             value = value if isinstance(value, Tensor) else tensor(value)
-            return value.detach().to(dtype=p.dtype if p.is_floating_point() else None, device=p.device).clone()
+            return value.detach().to(dtype=p.dtype if p.is_floating_point() else None,
+                                     device=p.device).clone()
         return deepcopy(value)
 
     # --- hooks
 
     def register_step_pre_hook(self, hook):
-        """Calls hook(optimizer, args, kwargs) before each step; it may return other (args, kwargs)."""
+        """Calls hook(optimizer, args, kwargs) before each step; it may return other (args,
+        kwargs)."""
         return RemovableHandle(self._before_step, hook)
 
     def register_step_post_hook(self, hook):

@@ -1,4 +1,5 @@
-"""Averages of a model's parameters as training goes on: over the last steps (SWA, Izmailov et al., 2018) or decaying (EMA)."""
+"""Averages of a model's parameters as training goes on: over the last steps (SWA, Izmailov et al.,
+2018) or decaying (EMA)."""
 
 import itertools
 import math
@@ -10,8 +11,8 @@ from lazuli.autograd import no_grad
 from lazuli.optim.lr_scheduler import LRScheduler, _for_groups
 from lazuli.optim.optimizer import shown
 
-__all__ = ["AveragedModel", "SWALR", "get_ema_avg_fn", "get_ema_multi_avg_fn", "get_swa_avg_fn", "get_swa_multi_avg_fn",
-           "update_bn"]
+__all__ = ["AveragedModel", "SWALR", "get_ema_avg_fn", "get_ema_multi_avg_fn", "get_swa_avg_fn",
+           "get_swa_multi_avg_fn", "update_bn"]
 
 
 def _check_decay(decay):
@@ -53,7 +54,8 @@ def get_ema_multi_avg_fn(decay=0.999):
     """The same for multi_avg_fn, which takes lists and writes into the first."""
     _check_decay(decay)
     plain = get_ema_avg_fn(decay)
-    return _of_lists(lambda into, new, count: into.lerp(new, 1 - decay) if into.is_floating_point() else plain(into, new, count))
+    return _of_lists(lambda into, new, count: into.lerp(new, 1 - decay) if into.is_floating_point()
+                     else plain(into, new, count))
 
 
 def get_swa_multi_avg_fn():
@@ -62,7 +64,8 @@ def get_swa_multi_avg_fn():
 
 
 class AveragedModel(Module):
-    """A model whose parameters are averages of those of another one, from which update_parameters() takes them."""
+    """A model whose parameters are averages of those of another one, from which update_parameters()
+    takes them."""
 
     def __init__(self, model, device=None, avg_fn=None, multi_avg_fn=None, use_buffers=False):
         super().__init__()
@@ -81,10 +84,12 @@ class AveragedModel(Module):
     def update_parameters(self, model):
         """Takes the model's parameters into the averages; the first time they become them."""
         def owned(of):
-            return itertools.chain(of.parameters(), of.buffers()) if self.use_buffers else of.parameters()
+            return (itertools.chain(of.parameters(), of.buffers()) if self.use_buffers
+                    else of.parameters())
 
         averaged = [p.detach() for p in owned(self.module)]
-        current = [p.detach().to(into.device) for p, into in zip(owned(model), averaged, strict=True)]
+        current = [p.detach().to(into.device)
+                   for p, into in zip(owned(model), averaged, strict=True)]
         with no_grad():
             count = int(self.n_averaged)
             if count == 0:
@@ -101,9 +106,10 @@ class AveragedModel(Module):
 
 
 def update_bn(loader, model, device=None):
-    """The running statistics of batch norms anew, from one pass over the loader, whose batches may be tuples of an input and
-    more."""
-    norms = [m for m in model.modules() if hasattr(m, "running_mean") and hasattr(m, "momentum") and m.running_mean is not None]
+    """The running statistics of batch norms anew, from one pass over the loader, whose batches may
+    be tuples of an input and more."""
+    norms = [m for m in model.modules() if hasattr(m, "running_mean") and hasattr(m, "momentum") and
+             m.running_mean is not None]
     if not norms:
         return
     was_training, momenta = model.training, [m.momentum for m in norms]
@@ -125,12 +131,15 @@ class SWALR(LRScheduler):
     """To a rate for averaging, swa_lr, over anneal_epochs steps, and then on with it."""
 
     def __init__(self, optimizer, swa_lr, anneal_epochs=10, anneal_strategy="cos", last_epoch=-1):
-        for group, lr in zip(optimizer.param_groups, _for_groups("swa_lr", optimizer, swa_lr), strict=True):
+        for group, lr in zip(optimizer.param_groups, _for_groups("swa_lr", optimizer, swa_lr),
+                             strict=True):
             group["swa_lr"] = lr
         if anneal_strategy not in ("cos", "linear"):
-            raise ValueError(f"SWALR: anneal_strategy is 'cos' or 'linear', not {shown(anneal_strategy)}")
+            raise ValueError(
+                f"SWALR: anneal_strategy is 'cos' or 'linear', not {shown(anneal_strategy)}")
         if not isinstance(anneal_epochs, int) or anneal_epochs < 0:
-            raise ValueError(f"SWALR: anneal_epochs is an integer of at least 0, not {shown(anneal_epochs)}")
+            raise ValueError(
+                f"SWALR: anneal_epochs is an integer of at least 0, not {shown(anneal_epochs)}")
         self._anneal_strategy, self.anneal_epochs = anneal_strategy, anneal_epochs
         super().__init__(optimizer, last_epoch)
 

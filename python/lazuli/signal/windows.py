@@ -1,4 +1,5 @@
-"""Windows [M], as torch.signal.windows has them: symmetric ones, or with sym=False periodic ones, whose end would be their begin."""
+"""Windows [M], as torch.signal.windows has them: symmetric ones, or with sym=False periodic ones,
+whose end would be their begin."""
 
 import math
 
@@ -6,17 +7,21 @@ from lazuli import _C
 
 
 def _window(function):
-    """Of (M, steps, last): `steps` gives M numbers of f64 from a start by a step, `last` is where a window of this kind ends."""
+    """Of (M, steps, last): `steps` gives M numbers of f64 from a start by a step, `last` is where a
+    window of this kind ends."""
 
-    def window(M, *, sym=True, dtype=None, layout=None, device=None, requires_grad=False, **named):  # noqa: N803
+    def window(M, *, sym=True, dtype=None, layout=None, device=None, requires_grad=False,
+               **named):  # noqa: N803
         dtype = _C.get_default_dtype() if dtype is None else _C.dtype_of(dtype)
         name = function.__name__
         if M < 0:
             raise _C.InvalidArgumentError(f"{name}: requires non-negative window length, got M={M}")
         if dtype not in (_C.float32, _C.float64):
-            raise _C.InvalidArgumentError(f"{name}: expects float32 or float64 dtypes, got: {dtype!r}")
+            raise _C.InvalidArgumentError(
+                f"{name}: expects float32 or float64 dtypes, got: {dtype!r}")
         if layout is not None and repr(layout) != "lazuli.strided":
-            raise _C.InvalidArgumentError(f"{name}: is implemented for strided tensors only, got: {layout!r}")
+            raise _C.InvalidArgumentError(
+                f"{name}: is implemented for strided tensors only, got: {layout!r}")
 
         def steps(start, step):
             return _C.arange(M, _C.float64, device) * step + start
@@ -25,7 +30,8 @@ def _window(function):
         last = M if not sym and M > 1 else M - 1  # where the end is
         if "center" in named and sym and named["center"] is not None:
             raise _C.InvalidArgumentError(f"{name}: center must be None for symmetric windows")
-        made = (function(M, steps, last, **named) if M > 0 else _C.zeros(0, _C.float64, device)).to(dtype)
+        made = (function(M, steps, last, **named) if M > 0
+                else _C.zeros(0, _C.float64, device)).to(dtype)
         return made.requires_grad_() if requires_grad else made
 
     window.__name__, window.__doc__ = function.__name__, function.__doc__
@@ -40,12 +46,14 @@ def _positive(name, what, value):
 def _cosines(M, steps, last, a):  # noqa: N803
     if M <= 1:
         return _C.ones(M, _C.float64, steps.device)
-    return sum((-1) ** i * weight * _C.cos(steps(0, 2 * math.pi * i / last)) for i, weight in enumerate(a))
+    return sum((-1) ** i * weight * _C.cos(steps(0, 2 * math.pi * i / last))
+               for i, weight in enumerate(a))
 
 
 @_window
 def exponential(M, steps, last, *, center=None, tau=1.0):  # noqa: N803
-    """exp(-|n - center| / tau), around the middle unless there is a center, which only a periodic window may have."""
+    """exp(-|n - center| / tau), around the middle unless there is a center, which only a periodic
+    window may have."""
     _positive("exponential", "tau", tau)
     return _C.exp(-_C.abs(steps(-(last / 2 if center is None else center), 1.0)) / tau)
 
@@ -72,7 +80,8 @@ def kaiser(M, steps, last, *, beta=12.0):  # noqa: N803
     if M <= 1:
         return _C.ones(M, _C.float64, steps.device)
     place = _C.square(steps(-1.0, 2.0 / last))
-    return _C.i0(beta * _C.sqrt(_C.clamp(1 - place, 0.0))) / _C.i0(_C.full((), beta, _C.float64, steps.device))
+    return _C.i0(beta * _C.sqrt(_C.clamp(1 - place, 0.0))) / _C.i0(_C.full((), beta, _C.float64,
+                                                                           steps.device))
 
 
 @_window

@@ -1,6 +1,6 @@
 """PyTorch's programs on lazuli's engine, without a port.
 
-    model = torch.compile(model, backend="lazuli")      # of an installed package this needs no import
+    model = torch.compile(model, backend="lazuli")  # of an installed package it needs no import
     step = lazuli.torch.train_step(model, optimizer, loss_fn)
 
 Importing this imports torch; `import lazuli` does not.
@@ -13,5 +13,6 @@ from lazuli.torch._named import make_known
 from lazuli.torch._report import Fallback, Report, report, reset
 from lazuli.torch._step import TrainStep, train_step
 
-__all__ = ["CaptureError", "Fallback", "Report", "TrainStep", "backend", "export", "report", "reset", "train_step"]
+__all__ = ["CaptureError", "Fallback", "Report", "TrainStep", "backend", "export", "report",
+           "reset", "train_step"]
 make_known()

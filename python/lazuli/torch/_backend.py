@@ -1,4 +1,5 @@
-"""torch.compile(backend="lazuli"): graphs of AOTAutograd, run by lazuli, what it refuses by torch."""
+"""torch.compile(backend="lazuli"): graphs of AOTAutograd, run by lazuli, what it refuses by
+torch."""
 
 import collections
 import contextlib
@@ -26,8 +27,10 @@ class _Supported(OperatorSupportBase):
 
     def is_node_supported(self, submodules, node):
         value = node.meta.get("val")
-        ours = node.op == "call_function" and node not in self.refused and node.target is not torch.ops.aten.copy_.default
-        return ours and (self.drawing or not _random.draws(node)) and not isinstance(value, _NUMBERS)
+        ours = (node.op == "call_function" and node not in self.refused and
+                node.target is not torch.ops.aten.copy_.default)
+        return (ours and (self.drawing or not _random.draws(node)) and
+                not isinstance(value, _NUMBERS))
 
 
 class _Part(torch.nn.Module):
@@ -40,20 +43,24 @@ class _Part(torch.nn.Module):
 
 
 class Graph:
-    """A graph of aten functions: a Program for each set of sizes and strides, or several with torch between them."""
+    """A graph of aten functions: a Program for each set of sizes and strides, or several with torch
+    between them."""
 
     def __init__(self, gm, kind, first_saved=1 << 30, random="torch"):
         self.gm, self.kind, self.first_saved, self.random = gm, kind, first_saved, random
         placeholders = [n for n in gm.graph.nodes if n.op == "placeholder"]
-        self.dynamic = any(not isinstance(n, int) for p in placeholders for n in getattr(p.meta.get("val"), "shape", (p.meta.get("val"),))
+        self.dynamic = any(not isinstance(n, int) for p in placeholders
+                           for n in getattr(p.meta.get("val"), "shape", (p.meta.get("val"),))
                            if n is not None)
         self.programs = collections.OrderedDict()
-        self.split = None  # into parts that lazuli runs and draws of torch, which sizes do not change
+        # Into parts that lazuli runs and draws of torch, which sizes do not change.
+        self.split = None
 
     def __call__(self, arguments):
         # Sizes are dynamo's to guard, unless they are symbolic; strides of gradients are not.
         tensor, dynamic = torch.Tensor, self.dynamic
-        key = (torch.get_num_threads(), *(((a.stride(), a.shape) if dynamic else a.stride()) if isinstance(a, tensor) else a for a in arguments))
+        key = (torch.get_num_threads(), *(((a.stride(), a.shape) if dynamic else a.stride())
+                                          if isinstance(a, tensor) else a for a in arguments))
         program = self.programs.get(key)
         if program is None:
             program = self.programs[key] = self.make(arguments)
@@ -67,20 +74,23 @@ class Graph:
         if not any(n.op == "call_function" for n in self.gm.graph.nodes):
             return _Eager(self.gm)
         nodes = self.gm.graph.nodes
-        drawing, of_torch = any(_random.draws(n) for n in nodes), [n for n in nodes if _random.is_of_torch(n)]
+        drawing, of_torch = (any(_random.draws(n) for n in nodes),
+                             [n for n in nodes if _random.is_of_torch(n)])
         if self.random == "torch" and of_torch and (drawing or len(of_torch) > 1):
             return _Eager(self.in_turn(set(of_torch)))
         if drawing and self.random == "torch":
             self.split = self.split or _Eager(self.parts({}))
             return self.split
         try:
-            return Program(self.gm, arguments, self.first_saved, self.kind, self.dynamic, torch.get_num_threads(), _random if drawing else None)
+            return Program(self.gm, arguments, self.first_saved, self.kind, self.dynamic,
+                           torch.get_num_threads(), _random if drawing else None)
         except Partial as partial:
             refusals(partial.refused)
             return _Eager(self.parts(partial.refused))
 
     def in_turn(self, alone):
-        """Graphs that run one after another, so that torch's generator is asked in the order of eager: these nodes, and what is between."""
+        """Graphs that run one after another, so that torch's generator is asked in the order of
+        eager: these nodes, and what is between."""
         part, count = {}, 0
         for node in self.gm.graph.nodes:
             count += node in alone
@@ -92,15 +102,18 @@ class Graph:
         return made
 
     def parts(self, refused):
-        """The graph with the parts that lazuli runs as modules. It is a copy: the next sizes may have other parts."""
+        """The graph with the parts that lazuli runs as modules. It is a copy: the next sizes may
+        have other parts."""
         nodes, graph = {}, torch.fx.Graph()
         graph.output(graph.graph_copy(self.gm.graph, nodes))
-        supported = _Supported({nodes[n]: reason for n, reason in refused.items()}, self.random == "philox")
+        supported = _Supported({nodes[n]: reason for n, reason in refused.items()},
+                               self.random == "philox")
         made = CapabilityBasedPartitioner(torch.fx.GraphModule(self.gm, graph), supported,
                                           allows_single_node_partition=True).partition_and_fuse()
         for node in made.graph.nodes:
             if node.op == "call_module":
-                setattr(made, node.target, _Part(Graph(getattr(made, node.target), self.kind, random=self.random)))
+                setattr(made, node.target,
+                        _Part(Graph(getattr(made, node.target), self.kind, random=self.random)))
         made.recompile()
         return made
 
@@ -135,14 +148,16 @@ def _compile(kind, random, gm, example_inputs):
 @functools.cache
 def decompositions():
     table = dict(torch._decomp.core_aten_decompositions())
-    # The first would draw other numbers, the second goes over all elements to write a few, the others look up what is repeated.
+    # The first would draw other numbers, the second goes over all elements to write a few, the
+    # others look up what is repeated.
     for name in ("bernoulli", "select_scatter", *_rows.UPSAMPLING):
         table.pop(getattr(torch.ops.aten, name).default, None)
     return table | _pools.DECOMPOSITIONS
 
 
 def plain_functions():
-    """Within this, torch traces attention and recurrent layers as the functions that they are made of."""
+    """Within this, torch traces attention and recurrent layers as the functions that they are made
+    of."""
     stack = contextlib.ExitStack()
     stack.enter_context(torch.nn.attention.sdpa_kernel(torch.nn.attention.SDPBackend.MATH))
     with warnings.catch_warnings():
@@ -152,14 +167,18 @@ def plain_functions():
 
 
 def backend(gm, example_inputs, **options):
-    """What torch.compile(backend="lazuli", options={"random": ...}) calls; the option is train_step()'s."""
+    """What torch.compile(backend="lazuli", options={"random": ...}) calls; the option is
+    train_step()'s."""
     given = dict(options.get("options") or {})
     random = _random.checked(given.pop("random", "torch"))
     if given:
-        raise ValueError(f"torch.compile(backend=\"lazuli\") takes the option random, not {sorted(given)}")
+        raise ValueError(
+            f"torch.compile(backend=\"lazuli\") takes the option random, not {sorted(given)}")
     from torch._dynamo.backends.common import aot_autograd
 
     compilers = {f"{name}_compiler": functools.partial(_compile, kind, random) for name, kind in
                  {"fw": "forward", "bw": "backward", "inference": "inference"}.items()}
     with plain_functions():
-        return guarded(gm, example_inputs, aot_autograd(**compilers, decompositions=decompositions(), keep_inference_input_mutations=True))
+        return guarded(gm, example_inputs,
+                       aot_autograd(**compilers, decompositions=decompositions(),
+                                    keep_inference_input_mutations=True))

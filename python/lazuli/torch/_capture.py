@@ -1,4 +1,5 @@
-"""A training step as one program: forward, backward, clipping and the user's own torch optimiser, traced as functions of tensors."""
+"""A training step as one program: forward, backward, clipping and the user's own torch optimiser,
+traced as functions of tensors."""
 
 import collections
 import contextlib
@@ -34,7 +35,8 @@ class CaptureError(lz.Error):
 
 
 class StateMissing(Exception):
-    """The optimiser makes state in this step, for a parameter that it has not updated before, or for a setting that it had not."""
+    """The optimiser makes state in this step, for a parameter that it has not updated before, or
+    for a setting that it had not."""
 
 
 def tensors_of(tree):
@@ -42,37 +44,44 @@ def tensors_of(tree):
 
 
 def _hooks(thing, *kinds):
-    return [kind for kind in kinds if any(not isinstance(h, Sync) for h in (getattr(thing, kind, None) or {}).values())]
+    return [kind for kind in kinds
+            if any(not isinstance(h, Sync) for h in (getattr(thing, kind, None) or {}).values())]
 
 
 def refuse(model, optimizers):
     """What can be seen to be no program before anything is traced."""
     for name, module in model.named_modules():
-        for kind in _hooks(module, "_forward_hooks", "_forward_pre_hooks", "_backward_hooks", "_backward_pre_hooks"):
-            raise CaptureError(f"train_step: {name or 'the model'} has hooks ({kind[1:]}), which would run once, while the step is "
-                               f"traced; remove them, or{INSTEAD[1:]}")
+        for kind in _hooks(module, "_forward_hooks", "_forward_pre_hooks", "_backward_hooks",
+                           "_backward_pre_hooks"):
+            raise CaptureError(
+                f"train_step: {name or 'the model'} has hooks ({kind[1:]}), which would run once, "
+                f"while the step is traced; remove them, or{INSTEAD[1:]}")
         if getattr(module, "sparse", False) is True:
-            raise CaptureError(f"train_step: {name or 'the model'} has sparse gradients, which lazuli lacks; set sparse=False")
+            raise CaptureError(f"train_step: {name or 'the model'} has sparse gradients, which "
+                               "lazuli lacks; set sparse=False")
     named = dict(model.named_parameters())
     for name, parameter in named.items():
         if parameter._backward_hooks or getattr(parameter, "_post_accumulate_grad_hooks", None):
-            raise CaptureError(f"train_step: parameter {name} has hooks on its gradient, which the step keeps to itself; remove them, "
-                               f"or{INSTEAD[1:]}")
+            raise CaptureError(f"train_step: parameter {name} has hooks on its gradient, which the "
+                               f"step keeps to itself; remove them, or{INSTEAD[1:]}")
         if parameter.device.type != "cpu":
-            raise CaptureError(f"train_step: parameter {name} is on {parameter.device}; lazuli takes tensors of the CPU")
+            raise CaptureError(f"train_step: parameter {name} is on {parameter.device}; lazuli "
+                               "takes tensors of the CPU")
     held = set(named.values())
     for optimizer in optimizers:
         kind = type(optimizer).__name__
         if isinstance(optimizer, torch.optim.LBFGS):
-            raise CaptureError(f"train_step: LBFGS evaluates the loss as often as its values ask for{INSTEAD}")
+            raise CaptureError(
+                f"train_step: LBFGS evaluates the loss as often as its values ask for{INSTEAD}")
         if _hooks(optimizer, "_optimizer_step_pre_hooks", "_optimizer_step_post_hooks"):
-            raise CaptureError(f"train_step: {kind} has hooks of its step, which would run once, while the step is traced; remove them, "
-                               f"or{INSTEAD[1:]}")
+            raise CaptureError(f"train_step: {kind} has hooks of its step, which would run once, "
+                               f"while the step is traced; remove them, or{INSTEAD[1:]}")
         for i, group in enumerate(optimizer.param_groups):
             for p in group["params"]:
                 if p not in held:
-                    raise CaptureError(f"train_step: group {i} of {kind} has a parameter {list(p.shape)} that the model has not, which the "
-                                       f"step would not train; make it one of the model{INSTEAD}")
+                    raise CaptureError(f"train_step: group {i} of {kind} has a parameter "
+                                       f"{list(p.shape)} that the model has not, which the step "
+                                       f"would not train; make it one of the model{INSTEAD}")
 
 
 def _place(error):
@@ -86,12 +95,16 @@ def _line():
     frame = sys._getframe(2)
     while frame is not None and not is_users(frame.f_code.co_filename):
         frame = frame.f_back
-    return f'File "{frame.f_code.co_filename}", line {frame.f_lineno}, in {frame.f_code.co_name}' if frame is not None else None
+    return (f'File "{frame.f_code.co_filename}", line {frame.f_lineno}, in {frame.f_code.co_name}'
+            if frame is not None else None)
 
 
 @contextlib.contextmanager
 def _lines():
-    """Nodes that this thread makes within have the user's lines. torch's own record of them knows only modules' forward."""
+    """Nodes that this thread makes within have the user's lines.
+
+    torch's own record of them knows only modules' forward.
+    """
     create, thread = torch.fx.Graph.create_node, threading.get_ident()
 
     def create_node(*arguments, **keywords):
@@ -108,7 +121,8 @@ def _lines():
 
 
 def _numbers(model):
-    return {(name, k): v for name, m in model.named_modules() for k, v in vars(m).items() if isinstance(v, (int, float))}
+    return {(name, k): v for name, m in model.named_modules()
+            for k, v in vars(m).items() if isinstance(v, (int, float))}
 
 
 def _drawn_by_python():
@@ -123,14 +137,16 @@ def _nothing_else_changes(model):
     yield
     for (name, k), v in _numbers(model).items():
         if numbers.get((name, k), v) != v:
-            raise CaptureError(f"train_step: {name or 'the model'} changes its number {k} in every step, which a program would not; make it "
-                               f"a buffer{INSTEAD}")
+            raise CaptureError(f"train_step: {name or 'the model'} changes its number {k} in every "
+                               f"step, which a program would not; make it a buffer{INSTEAD}")
     if _drawn_by_python() != drawn:
-        raise CaptureError(f"train_step: the step draws random numbers of Python or NumPy, which would stay as they are; draw with torch{INSTEAD}")
+        raise CaptureError("train_step: the step draws random numbers of Python or NumPy, which "
+                           f"would stay as they are; draw with torch{INSTEAD}")
 
 
 def plain():
-    """Within this, what torch.compile made of a model or a loss is the function that it was made of."""
+    """Within this, what torch.compile made of a model or a loss is the function that it was made
+    of."""
     stack = contextlib.ExitStack()
     if "torch._dynamo" in sys.modules:  # or nothing is compiled
         stack.enter_context(torch._dynamo.config.patch(error_on_nested_fx_trace=False))
@@ -146,7 +162,8 @@ def bare(step):
 
 
 def _compiling(value):
-    """Within this torch.compiler.is_compiling(), which programs ask before they look at values, has this value."""
+    """Within this torch.compiler.is_compiling(), which programs ask before they look at values, has
+    this value."""
     return unittest.mock.patch.object(torch.compiler, "_is_compiling_flag", value)
 
 
@@ -164,14 +181,17 @@ class Pure:
         leaves = {n: p.detach().requires_grad_() for n, p in parameters.items()}
         used = {n: b.clone() for n, b in buffers.items()}
         step = self.step
-        with stateless._reparametrize_module(step.model, {**leaves, **used}, tie_weights=True), _compiling(self.compiling):
+        with stateless._reparametrize_module(step.model, {**leaves, **used},
+                                             tie_weights=True), _compiling(self.compiling):
             loss = step._loss(batch)
-        gradients = torch.autograd.grad(loss / step.accumulate if step.accumulate > 1 else loss, list(leaves.values()), allow_unused=True)
+        gradients = torch.autograd.grad(loss / step.accumulate if step.accumulate > 1 else loss,
+                                        list(leaves.values()), allow_unused=True)
         gradients = dict(zip(leaves, gradients, strict=True))
         with torch.no_grad():
             if sums:
                 gradients = {n: g if g is None else sums[n] + g for n, g in gradients.items()}
-                sums = {n: t if gradients[n] is None else torch.zeros_like(t) if self.last else gradients[n] for n, t in sums.items()}
+                sums = {n: t if gradients[n] is None else torch.zeros_like(t) if self.last
+                        else gradients[n] for n, t in sums.items()}
             if self.last:
                 parameters, states = self.update(leaves, gradients, states, rates)
         return loss.detach(), (parameters, used, states, sums)
@@ -183,14 +203,17 @@ class Pure:
         self.step._clip([p for p in new.values() if p.grad is not None])
         made, rates = [], iter(rates)
         for o, state in zip(self.step.optimizers, states, strict=True):
-            made.append({n: {k: v.clone() if isinstance(v, torch.Tensor) else v for k, v in s.items()} for n, s in state.items()})
+            made.append({n: {k: v.clone() if isinstance(v, torch.Tensor) else v
+                             for k, v in s.items()} for n, s in state.items()})
             groups, old = o.param_groups, o.state
             try:
-                o.param_groups = [{**g, "params": [new[self.names[p]] for p in g["params"] if p in self.names], "lr": next(rates),
-                                   "foreach": False, **({"fused": False} if "fused" in g else {})} for g in groups]
+                o.param_groups = [{**g, "params": [new[self.names[p]] for p in g["params"] if p in
+                                                   self.names], "lr": next(rates), "foreach": False,
+                                   **({"fused": False} if "fused" in g else {})} for g in groups]
                 o.state = collections.defaultdict(dict, {new[n]: s for n, s in made[-1].items()})
                 bare(type(o).step)(o)
-                if len(o.state) != len(state) or any(made[-1][n].keys() != s.keys() for n, s in state.items()):
+                if len(o.state) != len(state) or any(made[-1][n].keys() != s.keys()
+                                                     for n, s in state.items()):
                     raise StateMissing
             finally:
                 o.param_groups, o.state = groups, old
@@ -199,7 +222,8 @@ class Pure:
 
 @contextlib.contextmanager
 def _quiet():
-    """Within this torch does not log what a trace cannot do: that is an error, or goes another way."""
+    """Within this torch does not log what a trace cannot do: that is an error, or goes another
+    way."""
     logger = logging.getLogger("torch._subclasses.fake_tensor")
     before, logger.disabled = logger.disabled, True
     try:
@@ -233,9 +257,11 @@ def _trace(step, pure, held, batch, rates):
             return dispatch_functionalize(function)(rates, *tensors)
 
     def trace():
-        with _quiet(), _nothing_else_changes(step.model), _lines(), plain(), _backend.plain_functions(), warnings.catch_warnings():
+        with (_quiet(), _nothing_else_changes(step.model), _lines(), plain(),
+              _backend.plain_functions(), warnings.catch_warnings()):
             warnings.simplefilter("ignore")
-            return make_fx(knowing, tracing_mode="fake", decomposition_table=_backend.decompositions(),
+            return make_fx(knowing, tracing_mode="fake",
+                           decomposition_table=_backend.decompositions(),
                            _allow_non_fake_inputs=True)(rates, *[flat[i].detach() for i in places])
 
     step._tracing = True
@@ -256,19 +282,23 @@ def _trace(step, pure, held, batch, rates):
         reason = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
         if _asks(error):
             reason = "Python asks for a value, which only a run has"
-        raise CaptureError(f"train_step: the step cannot be traced{_place(error)}: {reason}{INSTEAD}") from error
+        raise CaptureError(
+            f"train_step: the step cannot be traced{_place(error)}: {reason}{INSTEAD}") from error
     finally:
         step._tracing = False
     if numbers != [v for v in pytree.tree_leaves(held) if not isinstance(v, torch.Tensor)]:
-        raise CaptureError(f"train_step: the optimiser counts in numbers of Python, which would stay as they are{INSTEAD}")
+        raise CaptureError("train_step: the optimiser counts in numbers of Python, which would "
+                           f"stay as they are{INSTEAD}")
     return traced
 
 
 def _constants(gm):
-    """Tensors that the user's functions close over, by node: who has them may write to them between steps. Not literals."""
+    """Tensors that the user's functions close over, by node: who has them may write to them between
+    steps. Not literals."""
     made = {}
     for node in gm.graph.nodes:
-        if node.op == "get_attr" and any(u.target is not torch.ops.aten.lift_fresh_copy.default for u in node.users):
+        if node.op == "get_attr" and any(u.target is not torch.ops.aten.lift_fresh_copy.default
+                                         for u in node.users):
             value = getattr(gm, node.target, None)
             if isinstance(value, torch.Tensor):
                 made[node] = value
@@ -277,12 +307,13 @@ def _constants(gm):
 
 def rows_of(tensors):
     """Their memory in row-major order, which somebody has to hold."""
-    return [t if t.is_contiguous() and not t.is_conj() and not t.is_neg() else t.detach().resolve_conj().resolve_neg().contiguous()
-            for t in tensors]
+    return [t if t.is_contiguous() and not t.is_conj() and not t.is_neg()
+            else t.detach().resolve_conj().resolve_neg().contiguous() for t in tensors]
 
 
 class StepProgram:
-    """A traced step: arguments are rates, then what is held, then the batch, what the functions close over, and random numbers."""
+    """A traced step: arguments are rates, then what is held, then the batch, what the functions
+    close over, and random numbers."""
 
     def __init__(self, step, last, held, batch, rates):
         gm = _trace(step, Pure(step, last), held, batch, list(rates))
@@ -295,12 +326,14 @@ class StepProgram:
         recorder = Recorder(gm.graph, False)
         outside = [_random.SEED] if self.philox else [n.meta["val"] for n in self.draws]
         shapes = [(lz.float64, [])] * len(rates) + [(_rows.dtype_of(t.dtype), list(t.shape))
-                                                    for t in [*state, *given, *self.constants, *outside]]
+                                                    for t in [*state, *given, *self.constants,
+                                                              *outside]]
         inputs = len(rates) + len(state) + len(given)
         results = next(n for n in gm.graph.nodes if n.op == "output").args[0]
         arguments = [n for n in gm.graph.nodes if n.op == "placeholder"]
         # What a step does not change is no result.
-        self.updated = [i for i in range(len(state)) if results[1 + i] is not arguments[len(rates) + i]]
+        self.updated = [i for i in range(len(state))
+                        if results[1 + i] is not arguments[len(rates) + i]]
 
         def record(*parameters):
             rest = parameters[inputs:]
@@ -310,20 +343,24 @@ class StepProgram:
             else:
                 recorder.given.update(zip(self.draws, rest[len(constants):], strict=True))
             recorder.record(parameters[:inputs])
-            return [recorder.values[n] for n in (results[0], *(results[1 + i] for i in self.updated))]
+            return [recorder.values[n]
+                    for n in (results[0], *(results[1 + i] for i in self.updated))]
 
         updates = [(1 + k, len(rates) + i) for k, i in enumerate(self.updated)]
         module = lz.hlo.HloModule.trace(shapes, record, updates, "train_step")
         if recorder.refused:
-            raise CaptureError(f"train_step: lazuli cannot do all of the step: {refused_text(recorder.refused)}{INSTEAD}, which "
-                               "leaves these to torch")
+            raise CaptureError(
+                "train_step: lazuli cannot do all of the step: "
+                f"{refused_text(recorder.refused)}{INSTEAD}, which leaves these to torch")
         self.executable = _compile_once(module, torch.get_num_threads())
-        events.compiled("train_step", ", ".join(f"{str(t.dtype).rpartition('.')[2]}{list(t.shape)}" for t in given))
+        events.compiled("train_step", ", ".join(f"{str(t.dtype).rpartition('.')[2]}{list(t.shape)}"
+                                                for t in given))
 
     def run(self, state, rates, batch):
         """The loss; the state is updated, or stays as it is if this throws."""
         drawn = [_random.seed()] if self.philox else [n.target(*n.args) for n in self.draws]
         after = rows_of([*batch, *self.constants, *drawn])
         first = rates.data_ptr()
-        loss, = state.run(self.executable, [first + 8 * i for i in range(len(rates))], [t.data_ptr() for t in after], self.updated)
+        loss, = state.run(self.executable, [first + 8 * i for i in range(len(rates))],
+                          [t.data_ptr() for t in after], self.updated)
         return torch.utils.dlpack.from_dlpack(loss)

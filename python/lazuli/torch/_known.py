@@ -1,4 +1,5 @@
-"""Answers to Python's questions in a trace: those about values that depend on sizes and literals alone, which no run decides."""
+"""Answers to Python's questions in a trace: those about values that depend on sizes and literals
+alone, which no run decides."""
 
 import torch
 from torch.fx.experimental.proxy_tensor import get_proxy_mode, get_proxy_slot
@@ -10,10 +11,12 @@ _TAKE_MASKS = {aten.index.Tensor, aten.index_put.default, aten.index_put_.defaul
 
 
 class Known(TorchDispatchMode):
-    """Within this, `if (positions >= 0).all():` goes on where the positions are an arange(): the nodes that say so are computed.
+    """Within this, `if (positions >= 0).all():` goes on where the positions are an arange(): the
+    nodes that say so are computed.
 
-    What has such values stays in the graph as everything else. Masks and lists of positions are known likewise, where sizes depend
-    on them. What a program is given, what the user's functions close over and random numbers are not known.
+    What has such values stays in the graph as everything else. Masks and lists of positions are
+    known likewise, where sizes depend on them. What a program is given, what the user's functions
+    close over and random numbers are not known.
     """
 
     def __init__(self):
@@ -24,8 +27,10 @@ class Known(TorchDispatchMode):
         keywords = keywords or {}
         if function in _TAKE_MASKS:
             arguments = (arguments[0], self._positions(arguments[1]), *arguments[2:])
-        elif torch.Tag.data_dependent_output in function.tags or torch.Tag.dynamic_output_shape in function.tags:
-            given = [a for a in pytree.tree_leaves((arguments, keywords)) if isinstance(a, torch.Tensor)]
+        elif (torch.Tag.data_dependent_output in function.tags or
+              torch.Tag.dynamic_output_shape in function.tags):
+            given = [a for a in pytree.tree_leaves((arguments, keywords))
+                     if isinstance(a, torch.Tensor)]
             nodes = [self._node(a) for a in given]
             if nodes and all(n in self.nodes for n in nodes):
                 values = {id(a): self._value(n) for a, n in zip(given, nodes, strict=True)}
@@ -44,15 +49,18 @@ class Known(TorchDispatchMode):
         """Masks among indices as the positions that they take, if they are known."""
         made = []
         for index in indices:
-            node = self._node(index) if isinstance(index, torch.Tensor) and index.dtype in (torch.bool, torch.uint8) else None
+            node = (self._node(index) if isinstance(index, torch.Tensor) and
+                    index.dtype in (torch.bool, torch.uint8) else None)
             if node in self.nodes:
-                made += self._again(lambda mask: mask.nonzero(as_tuple=True), (self._value(node),), {})
+                made += self._again(lambda mask: mask.nonzero(as_tuple=True), (self._value(node),),
+                                    {})
             else:
                 made.append(index)
         return made
 
     def _node(self, tensor):
-        """The node of the graph that the tensor is, or None; it is among self.nodes where its value is known."""
+        """The node of the graph that the tensor is, or None; it is among self.nodes where its value
+        is known."""
         mode = get_proxy_mode()
         if isinstance(tensor, torch._subclasses.functional_tensor.FunctionalTensor):
             tensor = tensor.from_functional()
@@ -68,10 +76,12 @@ class Known(TorchDispatchMode):
         node = next(iter(graph.nodes)) if self.last is None else self.last.next
         while node.op != "root":
             if node.op == "get_attr":  # a literal, or what somebody may write to between steps
-                known = bool(node.users) and all(u.target is aten.lift_fresh_copy.default for u in node.users)
+                known = bool(node.users) and all(u.target is aten.lift_fresh_copy.default
+                                                 for u in node.users)
             else:
                 random = torch.Tag.nondeterministic_seeded in getattr(node.target, "tags", ())
-                known = node.op == "call_function" and not random and all(n in self.nodes for n in node.all_input_nodes)
+                known = (node.op == "call_function" and not random and
+                         all(n in self.nodes for n in node.all_input_nodes))
             if known:
                 self.nodes.add(node)
             node, self.last = node.next, node

@@ -1,4 +1,5 @@
-"""A graph of torch as a program of lazuli: recorded once for the sizes and strides it is called with, then run on torch's memory."""
+"""A graph of torch as a program of lazuli: recorded once for the sizes and strides it is called
+with, then run on torch's memory."""
 
 import collections
 import functools
@@ -18,10 +19,13 @@ _FRAME = re.compile(r'File "([^"]+)", line (\d+), in (\S+)')
 aten = torch.ops.aten
 _let_malloc_keep_memory()
 _ALIASES = {aten.alias.default, aten.detach.default}
-# Functions that torch does to what a program gave, or was given, in no time. They keep all elements.
-VIEWS = _ALIASES | {aten.permute.default, aten.view.default, aten._unsafe_view.default, aten.t.default, aten.transpose.int, aten.unsqueeze.default,
-         aten.squeeze.dim, aten.squeeze.dims, aten.squeeze.default}
-_BY_MEMORY = {aten.as_strided.default, aten.as_strided_copy.default, aten.as_strided_scatter.default}
+# Functions that torch does to what a program gave, or was given, in no time. They keep all
+# elements.
+VIEWS = _ALIASES | {aten.permute.default, aten.view.default, aten._unsafe_view.default,
+                    aten.t.default, aten.transpose.int, aten.unsqueeze.default, aten.squeeze.dim,
+                    aten.squeeze.dims, aten.squeeze.default}
+_BY_MEMORY = {aten.as_strided.default, aten.as_strided_copy.default,
+              aten.as_strided_scatter.default}
 
 
 def place_of(node):
@@ -42,7 +46,8 @@ def hint(n):
 
 
 def order_of(shape, strides):
-    """The dims from the outermost in memory to the innermost; None if elements do not lie side by side."""
+    """The dims from the outermost in memory to the innermost; None if elements do not lie side by
+    side."""
     order = sorted(range(len(shape)), key=lambda d: (-strides[d] if shape[d] != 1 else 0, d))
     order = [d for d in order if shape[d] == 1] + [d for d in order if shape[d] != 1]
     expected = 1
@@ -77,7 +82,10 @@ def inverse(order):
 
 
 class Recorder:
-    """Records the nodes of a graph. What lazuli refuses is kept in `refused`, and goes on as zeros."""
+    """Records the nodes of a graph.
+
+    What lazuli refuses is kept in `refused`, and goes on as zeros.
+    """
 
     def __init__(self, graph, dynamic, writes=()):
         self.graph, self.dynamic = graph, dynamic
@@ -109,7 +117,8 @@ class Recorder:
         meta = node.meta.get("val")
         place = place_of(node)
         try:
-            if any(a in self.refused for a in node.all_input_nodes) and node.target is _rows.operator.getitem:
+            if (any(a in self.refused for a in node.all_input_nodes) and
+                    node.target is _rows.operator.getitem):
                 raise _rows.Refused("")  # a part of what torch computes
             for a in node.all_input_nodes:
                 _rows.check_taken(a.meta.get("val"))
@@ -126,27 +135,37 @@ class Recorder:
             return value
         except lz.Error as error:
             self.refused[node] = str(error).splitlines()[0] if str(error) else ""
-            return hint(meta) if isinstance(meta, torch.SymInt) else pytree.tree_map_only(torch.Tensor, self.zeros, meta)
+            return (hint(meta) if isinstance(meta, torch.SymInt)
+                    else pytree.tree_map_only(torch.Tensor, self.zeros, meta))
         except Exception as error:  # a fault of lazuli's, which torch shall not hide
-            error.add_note(f"lazuli: while {node.target} was recorded{f' ({p})' if (p := place_text(node)) else ''}")
+            error.add_note(f"lazuli: while {node.target} was "
+                           f"recorded{f' ({p})' if (p := place_text(node)) else ''}")
             raise
 
     def compute(self, node, arguments, keywords):
         if node.target in _BY_MEMORY and not fills_its_memory(node.args[0].meta.get("val")):
-            raise _rows.Refused("it asks for elements by their place in memory, which is not their place in this tensor")
-        if self.seed is not None and not isinstance(node.target, torch._ops.OpOverload) and node.target not in _rows.PYTHON:
+            raise _rows.Refused("it asks for elements by their place in memory, which is not their "
+                                "place in this tensor")
+        if (self.seed is not None and not isinstance(node.target, torch._ops.OpOverload) and
+                node.target not in _rows.PYTHON):
             return self.seed.draw(node.target, *arguments)
-        return _rows.call(aten.copy.default if node in self.writes else node.target, arguments, keywords)
+        return _rows.call(aten.copy.default if node in self.writes else node.target, arguments,
+                          keywords)
 
     def beside_numbers(self, node, value, meta):
-        """A number that a run computes is an f64 scalar here; as in torch it does not widen what it meets."""
-        if not isinstance(value, lz.Tensor) or not isinstance(meta, torch.Tensor) or not value.dtype.is_floating_point:
+        """A number that a run computes is an f64 scalar here; as in torch it does not widen what it
+        meets."""
+        if (not isinstance(value, lz.Tensor) or not isinstance(meta, torch.Tensor) or
+                not value.dtype.is_floating_point):
             return value
-        numbers = any(isinstance(n.meta.get("val"), (torch.SymFloat, torch.SymInt)) for n in node.all_input_nodes)
-        return value.to(_rows.dtype_of(meta.dtype)) if numbers and meta.dtype.is_floating_point else value
+        numbers = any(isinstance(n.meta.get("val"), (torch.SymFloat, torch.SymInt))
+                      for n in node.all_input_nodes)
+        return (value.to(_rows.dtype_of(meta.dtype)) if numbers and meta.dtype.is_floating_point
+                else value)
 
     def zeros(self, meta):
-        return lz.zeros([hint(n) for n in meta.shape], dtype=_rows.dtype_of(meta.dtype)) if _rows.takes(meta) else None
+        return (lz.zeros([hint(n) for n in meta.shape], dtype=_rows.dtype_of(meta.dtype))
+                if _rows.takes(meta) else None)
 
     def arguments(self, node):
         def value(a):
@@ -168,13 +187,15 @@ class Recorder:
             if not isinstance(value, lz.Tensor):
                 raise _rows.Refused(f"lazuli gives {value!r}, torch a tensor")
             sizes = zip(value.shape, meta.shape, strict=len(value.shape) == len(meta.shape))
-            if len(value.shape) != len(meta.shape) or any(isinstance(m, int) and not self.dynamic and n != m for n, m in sizes):
+            if (len(value.shape) != len(meta.shape) or
+                    any(isinstance(m, int) and not self.dynamic and n != m for n, m in sizes)):
                 raise _rows.Refused(f"lazuli gives {list(value.shape)}, torch {list(meta.shape)}")
             if value.dtype != _rows.dtype_of(meta.dtype):
                 raise _rows.Refused(f"lazuli gives {value.dtype}, torch {meta.dtype}")
         elif isinstance(meta, (tuple, list)):
             if not isinstance(value, (tuple, list)):
-                raise _rows.Refused(f"lazuli gives {type(value).__name__}, torch {len(meta)} results")
+                raise _rows.Refused(
+                    f"lazuli gives {type(value).__name__}, torch {len(meta)} results")
             if len(value) != len(meta):
                 raise _rows.Refused(f"lazuli gives {len(value)} results, torch {len(meta)}")
             for v, m in zip(value, meta, strict=True):
@@ -183,7 +204,8 @@ class Recorder:
 
 
 def from_torch(tensor):
-    """A copy of a torch tensor's elements; what lazuli cannot have as it is, which what takes it refuses."""
+    """A copy of a torch tensor's elements; what lazuli cannot have as it is, which what takes it
+    refuses."""
     if not _rows.takes(tensor):
         return tensor
     tensor = tensor.detach().contiguous().resolve_conj().resolve_neg()
@@ -201,10 +223,12 @@ class Partial(Exception):
 
 
 class _Output:
-    """Where an output of a graph comes from: a number, an argument or a result of the program, seen through views of torch."""
+    """Where an output of a graph comes from: a number, an argument or a result of the program, seen
+    through views of torch."""
 
     def __init__(self, number=None, argument=None, result=None, views=(), order=None):
-        self.number, self.argument, self.result, self.views, self.order = number, argument, result, views, order
+        self.number, self.argument, self.result, self.views, self.order = (number, argument, result,
+                                                                           views, order)
 
     def of(self, arguments, results):
         if self.argument is not None:
@@ -219,8 +243,8 @@ class _Output:
 
 
 def _by_channels(graph, outputs, first_saved):
-    """What only the backward graph asks for, if it is of images in a graph of convolutions, which want the channels innermost; statistics
-    of groups of channels want them outermost."""
+    """What only the backward graph asks for, if it is of images in a graph of convolutions, which
+    want the channels innermost; statistics of groups of channels want them outermost."""
     functions = {n.target for n in graph.nodes}
     if aten.convolution.default not in functions or aten.native_group_norm.default in functions:
         return set()
@@ -238,7 +262,8 @@ def _by_channels(graph, outputs, first_saved):
 
 
 def root_of(node):
-    """(the argument or computed node whose memory a node has in torch, the views from there to it)."""
+    """(the argument or computed node whose memory a node has in torch, the views from there to
+    it)."""
     views = []
     while isinstance(node, torch.fx.Node) and node.op == "call_function":
         of = node.args[0].target if node.target is operator.getitem else node.target
@@ -250,8 +275,12 @@ def root_of(node):
 
 
 def view_of(node, values):
-    """(what makes a view of a tensor, its arguments). A tensor that lies otherwise than in the graph is copied if need be."""
-    arguments, keywords = torch.fx.map_arg((tuple(node.args[1:]), dict(node.kwargs)), values.__getitem__)
+    """(what makes a view of a tensor, its arguments).
+
+    A tensor that lies otherwise than in the graph is copied if need be.
+    """
+    arguments, keywords = torch.fx.map_arg((tuple(node.args[1:]), dict(node.kwargs)),
+                                           values.__getitem__)
     target = aten.reshape.default if node.target is aten.view.default else node.target
     return functools.partial(target, **keywords) if keywords else target, arguments
 
@@ -259,21 +288,26 @@ def view_of(node, values):
 def lies_densely(node):
     """Whether lazuli gives a node's value with torch's strides."""
     value = node.meta.get("val")
-    return isinstance(value, torch.Tensor) and order_of([hint(n) for n in value.shape], [hint(n) for n in value.stride()]) is not None
+    return (isinstance(value, torch.Tensor) and
+            order_of([hint(n) for n in value.shape], [hint(n) for n in value.stride()]) is not None)
 
 
 def writes_of(graph):
-    """The nodes that write to an argument, by its number: what AOTAutograd made of functions that change what they are given."""
+    """The nodes that write to an argument, by its number: what AOTAutograd made of functions that
+    change what they are given."""
     places = {n: i for i, n in enumerate(n for n in graph.nodes if n.op == "placeholder")}
-    return {places[n.args[0]]: n for n in graph.nodes if n.target is aten.copy_.default and n.args[0] in places}
+    return {places[n.args[0]]: n
+            for n in graph.nodes if n.target is aten.copy_.default and n.args[0] in places}
 
 
 class Program:
-    """A graph for arguments of these sizes and strides. Raises Partial if lazuli refuses some of it.
+    """A graph for arguments of these sizes and strides. Raises Partial if lazuli refuses some of
+    it.
 
-    What a user's function returns is computed; of what only the backward graph will ask for (the outputs from `first_saved` on) views
-    of the same elements are one result, and views of arguments none. What is written to an argument is written in place, or copied
-    there where its elements do not lie side by side.
+    What a user's function returns is computed; of what only the backward graph will ask for (the
+    outputs from `first_saved` on) views of the same elements are one result, and views of arguments
+    none. What is written to an argument is written in place, or copied there where its elements do
+    not lie side by side.
     """
 
     def __init__(self, gm, arguments, first_saved, kind, dynamic, threads, seeded=None):
@@ -285,7 +319,8 @@ class Program:
             shapes.append((lz.int64, []))
         self.kind, self.seed = kind, seeded and seeded.seed
         self.writes = {i: n for i, n in writes_of(gm.graph).items() if i in self.tensors}
-        self.updates = [(k, self.tensors.index(i)) for k, i in enumerate(i for i in self.writes if self.orders[i] != ())]
+        self.updates = [(k, self.tensors.index(i))
+                        for k, i in enumerate(i for i in self.writes if self.orders[i] != ())]
         recorder = Recorder(gm.graph, dynamic, set(self.writes.values()))
         self.outputs, self.copies = [], []
         self.single = False
@@ -296,16 +331,20 @@ class Program:
             given, inputs = dict(zip(self.tensors, parameters, strict=False)), []
             for i, a in enumerate(arguments):
                 order = self.orders[i] if i in given else None
-                inputs.append(a if i not in given else given[i].permute(inverse(order)) if order else given[i])
+                inputs.append(a if i not in given else given[i].permute(inverse(order)) if order
+                              else given[i])
             recorder.record(inputs)
             return self._results(gm.graph, recorder, first_saved)
 
         module = lz.hlo.HloModule.trace(shapes, record, self.updates, kind)
         if any(recorder.refused.values()):
             raise Partial(recorder.refused)
-        # Weights that are trained are others in each run; those that are not keep their packed copies.
-        self.executable = module.compile(num_threads=threads) if kind == "inference" else _compile_once(module, threads)
-        events.compiled(kind, ", ".join(f"{str(d).rpartition('.')[2]}{list(s)}" for d, s in shapes[-3:]))
+        # Weights that are trained are others in each run; those that are not keep their packed
+        # copies.
+        self.executable = (module.compile(num_threads=threads) if kind == "inference"
+                           else _compile_once(module, threads))
+        events.compiled(kind,
+                        ", ".join(f"{str(d).rpartition('.')[2]}{list(s)}" for d, s in shapes[-3:]))
 
     def _take(self, i, a, shapes):
         order = order_of(a.shape, a.stride())
@@ -335,12 +374,14 @@ class Program:
             else:
                 updated.append(value.permute(order) if order else value)
         # Results that share memory in torch go on to do so; nobody asks that of gradients.
-        counts = collections.Counter(root_of(n)[0] for n in (nodes[:first_saved] if not self.single else [nodes]))
+        counts = collections.Counter(root_of(n)[0]
+                                     for n in (nodes[:first_saved] if not self.single else [nodes]))
 
         def shares(root):
             if self.kind == "backward" or not isinstance(root, torch.fx.Node):
                 return False
-            return counts[root] > 1 and lies_densely(root) if root not in placeholders else placeholders[root] not in self.writes
+            return (counts[root] > 1 and lies_densely(root) if root not in placeholders
+                    else placeholders[root] not in self.writes)
 
         by_channels = set() if self.single else _by_channels(graph, nodes, first_saved)
         for i, node in enumerate([nodes] if self.single else nodes):
@@ -348,7 +389,8 @@ class Program:
             while isinstance(node, torch.fx.Node) and i >= first_saved and node.target in VIEWS:
                 if node.target not in _ALIASES:
                     given = recorder.arguments(node)[0][1:]
-                    views.append((aten.view.default if node.target is aten._unsafe_view.default else node.target, given))
+                    views.append((aten.view.default if node.target is aten._unsafe_view.default
+                                  else node.target, given))
                 node = node.args[0]
             views.reverse()
             node = node.args[0] if node in recorder.writes else node
@@ -365,7 +407,8 @@ class Program:
                     meta = node.meta.get("val")
                     order = None
                     if isinstance(meta, torch.Tensor) and meta.dim() > 1:
-                        sizes, strides = [hint(n) for n in meta.shape], [hint(n) for n in meta.stride()]
+                        sizes, strides = ([hint(n) for n in meta.shape],
+                                          [hint(n) for n in meta.stride()])
                         if None not in (*sizes, *strides) and not _row_major(sizes, strides):
                             order = order_of(sizes, strides)
                         elif node in by_channels:
@@ -375,7 +418,8 @@ class Program:
                 number, order = numbers[node]
                 first = [(aten.permute.default, (inverse(order),))] if order else []
                 self.outputs.append(_Output(result=number, views=first + views))
-        self.plain = not self.copies and all(o.result == i and not o.views for i, o in enumerate(self.outputs))
+        self.plain = not self.copies and all(o.result == i and not o.views
+                                             for i, o in enumerate(self.outputs))
         return updated + results
 
     def run(self, arguments):
@@ -391,7 +435,8 @@ class Program:
         if self.seed is not None:
             held.append(self.seed())
             addresses.append(held[-1].data_ptr())
-        results = [torch.utils.dlpack.from_dlpack(c) for c in _run_on_memory(self.executable, addresses, self.updates)]
+        results = [torch.utils.dlpack.from_dlpack(c)
+                   for c in _run_on_memory(self.executable, addresses, self.updates)]
         for i, result in self.copies:
             arguments[i].copy_(results[result])
         if not self.plain:
@@ -401,7 +446,8 @@ class Program:
 
 def refused_text(refused):
     """The nodes that lazuli refuses, each with the user's line and the reason."""
-    return "; ".join(f"{n.target}{f' ({p})' if (p := place_text(n)) else ''}: {reason}" for n, reason in refused.items() if reason)
+    return "; ".join(f"{n.target}{f' ({p})' if (p := place_text(n)) else ''}: {reason}"
+                     for n, reason in refused.items() if reason)
 
 
 def refusals(refused):

@@ -11,7 +11,8 @@ import torch
 
 import lazuli as lz
 
-_OTHERS = tuple(os.path.dirname(os.path.abspath(m.__file__)) + os.sep for m in (torch, lz))  # whose code is not the user's
+# Whose code is not the user's.
+_OTHERS = tuple(os.path.dirname(os.path.abspath(m.__file__)) + os.sep for m in (torch, lz))
 
 
 @functools.cache
@@ -66,7 +67,8 @@ def _recompiles():
     """What dynamo compiled again since reset(), of its last 64 compilations."""
     for m in filter(None, torch._dynamo.utils.get_compilation_metrics()):
         if m.recompile_reason and (m.start_time_us or 0) >= events.since:
-            yield f"{m.co_name} ({m.co_filename}:{m.co_firstlineno}): {m.recompile_reason.splitlines()[0].split('  #')[0]}"
+            yield (f"{m.co_name} ({m.co_filename}:{m.co_firstlineno}): "
+                   f"{m.recompile_reason.splitlines()[0].split('  #')[0]}")
 
 
 def _graph_breaks():
@@ -77,12 +79,14 @@ def _graph_breaks():
 
 
 def report():
-    """What was compiled, and what stayed in torch or was compiled again, each with the user's line; reset() forgets it."""
+    """What was compiled, and what stayed in torch or was compiled again, each with the user's line;
+    reset() forgets it."""
     breaks, recompiles = (list(dict.fromkeys(found)) for found in (_graph_breaks(), _recompiles()))
     fallbacks = sorted(events.fallbacks, key=lambda f: (f.function, f.place))
     lines = [f"{sum(events.programs.values())} programs compiled"]
     lines += [f"  {kind} of {sizes}" for kind, sizes in events.programs]
-    for title, found in (("functions left to torch", [f"{f.function}{f' ({f.place})' if f.place else ''}: {f.reason}" for f in fallbacks]),
+    for title, found in (("functions left to torch", [
+        f"{f.function}{f' ({f.place})' if f.place else ''}: {f.reason}" for f in fallbacks]),
                          ("graph breaks", breaks), ("recompiles", recompiles)):
         lines += [f"{len(found)} {title}"] + [f"  {line}" for line in found]
     return Report(sum(events.programs.values()), fallbacks, breaks, recompiles, "\n".join(lines))

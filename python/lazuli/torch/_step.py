@@ -10,7 +10,8 @@ from torch.utils import _pytree as pytree
 import lazuli as lz
 from lazuli._C.hlo import _StepState
 from lazuli.torch import _random, _rows
-from lazuli.torch._capture import INSTEAD, CaptureError, StateMissing, StepProgram, plain, refuse, rows_of, tensors_of
+from lazuli.torch._capture import (INSTEAD, CaptureError, StateMissing, StepProgram, plain, refuse,
+                                   rows_of, tensors_of)
 from lazuli.torch._sync import outside_traces, watch
 
 MAX_PROGRAMS = 16  # of a step: sizes of batches, and settings that are no learning rate
@@ -21,24 +22,28 @@ _version = operator.attrgetter("_version")
 
 def _flat(batch):
     """(leaves, structure), at once where all are tensors."""
-    return (batch, len(batch)) if all(isinstance(b, torch.Tensor) for b in batch) else pytree.tree_flatten(batch)
+    return ((batch, len(batch)) if all(isinstance(b, torch.Tensor) for b in batch)
+            else pytree.tree_flatten(batch))
 
 
 class TrainStep:
     """What train_step() gives: step(x, *targets) trains once and returns the loss.
 
-    Between steps parameters, buffers and the optimiser's state are lazuli's. The model's state_dict() and forward and the
-    optimiser's state_dict() bring them back to torch's tensors first, and so does the end of a `with step:`; sync_to_torch()
-    does for whoever looks at the tensors themselves. What torch changes meanwhile is taken over by the next step. A step that
+    Between steps parameters, buffers and the optimiser's state are lazuli's. The model's
+    state_dict() and forward and the optimiser's state_dict() bring them back to torch's tensors
+    first, and so does the end of a `with step:`; sync_to_torch() does for whoever looks at the
+    tensors themselves. What torch changes meanwhile is taken over by the next step. A step that
     throws, for a label out of range or an interrupt, has changed nothing.
     """
 
-    def __init__(self, model, optimizer, loss_fn, *, clip_grad_norm=None, clip_grad_value=None, accumulate=1, random="torch"):
+    def __init__(self, model, optimizer, loss_fn, *, clip_grad_norm=None, clip_grad_value=None,
+                 accumulate=1, random="torch"):
         self.model, self.loss_fn = model, loss_fn
         self.optimizers = list(optimizer) if isinstance(optimizer, (tuple, list)) else [optimizer]
         self.clip_grad_norm, self.clip_grad_value = clip_grad_norm, clip_grad_value
         if not isinstance(accumulate, int) or accumulate < 1:
-            raise ValueError(f"train_step: accumulate is a number of batches, at least 1, not {accumulate!r}")
+            raise ValueError(
+                f"train_step: accumulate is a number of batches, at least 1, not {accumulate!r}")
         self.accumulate, self.random = accumulate, _random.checked(random)
         refuse(model, self.optimizers)
         self._programs = collections.OrderedDict()
@@ -56,7 +61,8 @@ class TrainStep:
 
     def __call__(self, *batch):
         if not batch:
-            raise TypeError("a step takes a batch: what the model takes, then what the loss takes besides the model's output")
+            raise TypeError("a step takes a batch: what the model takes, then what the loss takes "
+                            "besides the model's output")
         last = self._batches + 1 == self.accumulate
         with torch.enable_grad():
             loss = self._eager(batch, last) if self._needs_eager() else self._whole(batch, last)
@@ -82,7 +88,8 @@ class TrainStep:
     def state_dict(self):
         """The model's and the optimisers', as they are now."""
         self.sync_to_torch()
-        return {"model": self.model.state_dict(), "optimizers": [o.state_dict() for o in self.optimizers]}
+        return {"model": self.model.state_dict(),
+                "optimizers": [o.state_dict() for o in self.optimizers]}
 
     def __enter__(self):
         return self
@@ -118,7 +125,8 @@ class TrainStep:
         return not self._stepped and not any(o.state for o in self.optimizers)
 
     def _make_state(self, batch):
-        """A step of torch's own where the optimiser makes state, which a program would make anew in each step."""
+        """A step of torch's own where the optimiser makes state, which a program would make anew in
+        each step."""
         if self._made_state:
             raise CaptureError(f"train_step: an optimiser has other state after each step{INSTEAD}")
         self._made_state = True
@@ -154,7 +162,8 @@ class TrainStep:
         output = self.model(*x) if isinstance(x, (tuple, list)) else self.model(x)
         loss = self.loss_fn(output, *batch[1:])
         if not isinstance(loss, torch.Tensor) or loss.dim() != 0:
-            raise CaptureError(f"train_step: the loss must be a tensor of rank 0, not {getattr(loss, 'shape', type(loss).__name__)}")
+            raise CaptureError("train_step: the loss must be a tensor of rank 0, not "
+                               f"{getattr(loss, 'shape', type(loss).__name__)}")
         return loss
 
     def _clip(self, parameters):
@@ -169,19 +178,23 @@ class TrainStep:
         return [g for o in self.optimizers for g in o.param_groups]
 
     def _key(self, leaves, structure, last):
-        settings = tuple(tuple((k, v) for k, v in g.items() if k not in _NO_SETTINGS and isinstance(v, (int, float, bool, str, tuple)))
+        settings = tuple(tuple((k, v) for k, v in g.items() if k not in _NO_SETTINGS and
+                               isinstance(v, (int, float, bool, str, tuple)))
                          for g in self._groups())
         autocast = torch.is_autocast_enabled("cpu") and torch.get_autocast_dtype("cpu")
         given = tuple((t.shape, t.dtype) if isinstance(t, torch.Tensor) else t for t in leaves)
-        return settings, last, given, structure, self._seen[1], autocast, torch.get_num_threads(), torch.get_default_dtype()
+        return (settings, last, given, structure, self._seen[1], autocast, torch.get_num_threads(),
+                torch.get_default_dtype())
 
     def _count_settings(self, key):
         self._settings.add(key[0])
         if len(self._settings) == MANY_SETTINGS:
             groups = [dict(pairs) for settings in self._settings for pairs in settings]
             names = sorted({k for g in groups for k in g if len({h.get(k) for h in groups}) > 1})
-            warnings.warn(f"train_step: {MANY_SETTINGS} programs were compiled because {', '.join(names)} of the optimisers changed; of "
-                          "what a scheduler sets only lr changes without a new program (cycle_momentum=False)", stacklevel=4)
+            warnings.warn(f"train_step: {MANY_SETTINGS} programs were compiled because "
+                          f"{', '.join(names)} of the optimisers changed; of what a scheduler sets "
+                          "only lr changes without a new program (cycle_momentum=False)",
+                          stacklevel=4)
 
     # --- what the step holds
 
@@ -191,21 +204,25 @@ class TrainStep:
         return {n: p for n, p in self.model.named_parameters() if p in held and p.requires_grad}
 
     def _held(self):
-        """(parameters, buffers, state by optimiser and name of parameter, sums of gradients): torch's tensors."""
+        """(parameters, buffers, state by optimiser and name of parameter, sums of gradients):
+        torch's tensors."""
         trained = self._trained()
         names = {p: n for n, p in trained.items()}
-        buffers = dict(self.model.named_buffers()) | {n: p for n, p in self.model.named_parameters() if p not in names}
-        states = [{names[p]: dict(s) for p, s in o.state.items() if p in names} for o in self.optimizers]
+        buffers = dict(self.model.named_buffers()) | {n: p for n, p in self.model.named_parameters()
+                                                      if p not in names}
+        states = [{names[p]: dict(s) for p, s in o.state.items() if p in names}
+                  for o in self.optimizers]
         return trained, buffers, states, self._sums(trained) if self.accumulate > 1 else {}
 
     def _sums(self, trained):
         made = getattr(self, "_zeros", {})
-        self._zeros = {n: made[n] if n in made and made[n].shape == p.shape else torch.zeros_like(p) for n, p in trained.items()}
+        self._zeros = {n: made[n] if n in made and made[n].shape == p.shape else torch.zeros_like(p)
+                       for n, p in trained.items()}
         return self._zeros
 
     def _look(self):
-        """(what the model and the optimisers are made of, its flags). While that is the same they hold the same tensors, and to see so
-        costs a tenth of finding each by its name."""
+        """(what the model and the optimisers are made of, its flags). While that is the same they
+        hold the same tensors, and to see so costs a tenth of finding each by its name."""
         made = []
         for m in self._modules:
             for held in (m._parameters, m._buffers, m._modules):
@@ -216,16 +233,19 @@ class TrainStep:
             for p, state in o.state.items():
                 made.append(id(p))
                 made += map(id, state.values())
-        trained = [p.requires_grad for m in self._modules for p in m._parameters.values() if p is not None]
+        trained = [p.requires_grad for m in self._modules
+                   for p in m._parameters.values() if p is not None]
         return made, (*trained, *(m.training for m in self._modules))
 
     def _look_up(self):
         """Holds what the model and the optimisers have now."""
         held = tensors_of(self._held())
-        if self._state is None or len(held) != len(self._torch) or any(a is not b for a, b in zip(held, self._torch)):
+        if (self._state is None or len(held) != len(self._torch) or
+                any(a is not b for a, b in zip(held, self._torch))):
             self.sync_to_torch()
             rows = rows_of(held)
-            self._state = _StepState([(_rows.dtype_of(t.dtype), list(t.shape)) for t in held], [t.data_ptr() for t in rows])
+            self._state = _StepState([(_rows.dtype_of(t.dtype), list(t.shape)) for t in held],
+                                     [t.data_ptr() for t in rows])
             self._torch = held
             self._programs.clear()
         self._modules = list(self.model.modules())
@@ -245,26 +265,31 @@ class TrainStep:
         """What is written to a tensor that is behind would be made of old values, or lost."""
         if not self._stale or self._versions == list(map(_version, self._torch)):
             return
-        changed = [t for t, version in zip(self._torch, self._versions, strict=True) if t._version != version]
-        names = {t: n for named in (self.model.named_parameters(), self.model.named_buffers()) for n, t in named}
-        raise lz.Error(f"train_step: {names.get(changed[0], 'the state of an optimiser')} was written to while its value was in lazuli; "
-                       "call step.sync_to_torch() before a write, or model.state_dict(), or leave `with step:`, which do it")
+        changed = [t for t, version in zip(self._torch, self._versions, strict=True)
+                   if t._version != version]
+        names = {t: n for named in (self.model.named_parameters(), self.model.named_buffers())
+                 for n, t in named}
+        raise lz.Error(f"train_step: {names.get(changed[0], 'the state of an optimiser')} was "
+                       "written to while its value was in lazuli; call step.sync_to_torch() "
+                       "before a write, or model.state_dict(), or leave `with step:`, which do it")
 
 
-def train_step(model, optimizer, loss_fn, *, clip_grad_norm=None, clip_grad_value=None, accumulate=1, random="torch"):
+def train_step(model, optimizer, loss_fn, *, clip_grad_norm=None, clip_grad_value=None,
+               accumulate=1, random="torch"):
     """A whole training step of torch as one program of lazuli.
 
         step = lazuli.torch.train_step(model, optimizer, loss_fn)
         for x, y in loader:
             loss = step(x, y)                 # loss_fn(model(x), y), backward, optimizer.step()
 
-    The first step is torch's own, and makes the optimiser's state; the second is traced. A learning rate may change at any
-    time, so schedulers work; other settings, and batches of other sizes, are other programs. `optimizer` may be a list.
-    Gradients are clipped to a norm or a value if one is given. With `accumulate=n` the mean gradient of n batches makes a step,
-    in every n-th call. `random` says who draws for dropout and its kind: "torch", with its generator and the numbers of eager,
-    or "philox", lazuli in the program, which is faster; the same seed of torch gives the same numbers again.
-    What cannot be captured - hooks, control flow that asks for values, functions that lazuli has not - is a CaptureError with
-    its reason and place.
+    The first step is torch's own, and makes the optimiser's state; the second is traced. A learning
+    rate may change at any time, so schedulers work; other settings, and batches of other sizes, are
+    other programs. `optimizer` may be a list. Gradients are clipped to a norm or a value if one is
+    given. With `accumulate=n` the mean gradient of n batches makes a step, in every n-th call.
+    `random` says who draws for dropout and its kind: "torch", with its generator and the numbers of
+    eager, or "philox", lazuli in the program, which is faster; the same seed of torch gives the
+    same numbers again. What cannot be captured - hooks, control flow that asks for values,
+    functions that lazuli has not - is a CaptureError with its reason and place.
     """
-    return TrainStep(model, optimizer, loss_fn, clip_grad_norm=clip_grad_norm, clip_grad_value=clip_grad_value, accumulate=accumulate,
-                     random=random)
+    return TrainStep(model, optimizer, loss_fn, clip_grad_norm=clip_grad_norm,
+                     clip_grad_value=clip_grad_value, accumulate=accumulate, random=random)

@@ -1,4 +1,5 @@
-"""What brings the values of a step back to torch's tensors before somebody looks at the model or the optimisers by way of their methods."""
+"""What brings the values of a step back to torch's tensors before somebody looks at the model or
+the optimisers by way of their methods."""
 
 import contextlib
 
@@ -7,13 +8,17 @@ from torch.utils._python_dispatch import _disable_current_modes
 
 
 class Sync:
-    """A hook. torch.compile traces it while torch's tensors are up to date, and guards that they are."""
+    """A hook.
+
+    torch.compile traces it while torch's tensors are up to date, and guards that they are.
+    """
 
     def __init__(self, step):
         self.step = step
         if step is not None:
-            self.bring = torch.compiler.disable(step.sync_to_torch, reason="the model's values are in lazuli; call step.sync_to_torch() first, "
-                                                "where all shall be one graph")
+            self.bring = torch.compiler.disable(
+                step.sync_to_torch, reason="the model's values are in lazuli; call "
+                "step.sync_to_torch() first, where all shall be one graph")
 
     def __call__(self, *_, **__):
         step = self.step
@@ -38,7 +43,8 @@ def _without_sync(state):
     made = {k: v for k, v in state.items() if not isinstance(v, First)}
     for name in ("_forward_pre_hooks", "_state_dict_pre_hooks", "_load_state_dict_pre_hooks"):
         if name in made:
-            made[name] = type(made[name])((k, h) for k, h in made[name].items() if not isinstance(getattr(h, "hook", h), Sync))
+            made[name] = type(made[name])((k, h) for k, h in made[name].items()
+                                          if not isinstance(getattr(h, "hook", h), Sync))
     return made
 
 
@@ -51,7 +57,8 @@ class First:
     def __call__(self, *arguments, **keywords):
         _bring_back_part(self.module)
         made = getattr(type(self.module), self.name)(self.module, *arguments, **keywords)
-        return _without_sync(made) if self.name == "__getstate__" and isinstance(made, dict) else made
+        return (_without_sync(made) if self.name == "__getstate__" and isinstance(made, dict)
+                else made)
 
 
 def watch(model, optimizers, step):

@@ -5,7 +5,8 @@ import importlib
 from lazuli.utils import checkpoint, hooks
 
 
-_LATER = ("data", "dlpack", "model_zoo", "tensorboard")  # what most programs do without, or needs much of Python's library
+# What most programs do without, or needs much of Python's library.
+_LATER = ("data", "dlpack", "model_zoo", "tensorboard")
 
 
 def __getattr__(name):

@@ -16,13 +16,14 @@ def _map(value, function):
     return value
 
 
-def checkpoint(function, *args, use_reentrant=None, context_fn=None, determinism_check="default", debug=False, preserve_rng_state=True,
-               early_stop=True, **kwargs):
+def checkpoint(function, *args, use_reentrant=None, context_fn=None, determinism_check="default",
+               debug=False, preserve_rng_state=True, early_stop=True, **kwargs):
     """function(*args, **kwargs) without keeping what its ops save for backward.
 
-    The function runs again when backward first needs what it would have saved: on the elements that its arguments had, with the same
-    random numbers if preserve_rng_state, and behind a barrier that keeps the compiler from using the values of the first time.
-    Everything else is as without, so use_reentrant and the arguments about what else may go wrong change nothing.
+    The function runs again when backward first needs what it would have saved: on the elements that
+    its arguments had, with the same random numbers if preserve_rng_state, and behind a barrier that
+    keeps the compiler from using the values of the first time. Everything else is as without, so
+    use_reentrant and the arguments about what else may go wrong change nothing.
     """
     given, result = (args, kwargs), None
 
@@ -42,7 +43,8 @@ def checkpoint(function, *args, use_reentrant=None, context_fn=None, determinism
 
 
 def checkpoint_sequential(functions, segments, input, use_reentrant=None, **kwargs):
-    """The functions one after the other, in so many checkpoints; what the last of these saves is kept."""
+    """The functions one after the other, in so many checkpoints; what the last of these saves is
+    kept."""
     functions = list(functions)
     size = len(functions) // segments
 
@@ -54,5 +56,6 @@ def checkpoint_sequential(functions, segments, input, use_reentrant=None, **kwar
         return call
 
     for segment in range(segments - 1):
-        input = checkpoint(run(segment * size, (segment + 1) * size), input, use_reentrant=use_reentrant, **kwargs)
+        input = checkpoint(run(segment * size, (segment + 1) * size), input,
+                           use_reentrant=use_reentrant, **kwargs)
     return run((segments - 1) * size, len(functions))(input)

@@ -17,8 +17,9 @@ def _writer():
             return __import__(name, fromlist=["SummaryWriter"]).SummaryWriter
         except ImportError:
             continue
-    raise _C.UnimplementedError("SummaryWriter: the logs are written by the package tensorboardX, which is not installed (pip install tensorboardX), "
-                                "or by PyTorch with tensorboard")
+    raise _C.UnimplementedError(
+        "SummaryWriter: the logs are written by the package tensorboardX, which is not installed "
+        "(pip install tensorboardX), or by PyTorch with tensorboard")
 
 
 def _converted(value):

@@ -7,12 +7,16 @@ from lazuli._C import Tensor
 from lazuli._C.nn import utils as _utils
 from lazuli.autograd.grad_mode import no_grad
 from lazuli.nn.utils import parametrizations, parametrize, rnn, stateless
-from lazuli.nn.utils.fusion import fuse_conv_bn_eval, fuse_conv_bn_weights, fuse_linear_bn_eval, fuse_linear_bn_weights
-from lazuli.nn.utils.parametrizations import remove_spectral_norm, remove_weight_norm, spectral_norm, weight_norm
+from lazuli.nn.utils.fusion import (fuse_conv_bn_eval, fuse_conv_bn_weights, fuse_linear_bn_eval,
+                                    fuse_linear_bn_weights)
+from lazuli.nn.utils.parametrizations import (remove_spectral_norm, remove_weight_norm,
+                                              spectral_norm, weight_norm)
 
-__all__ = ["clip_grad_norm_", "clip_grad_value_", "clip_grads_with_norm_", "fuse_conv_bn_eval", "fuse_conv_bn_weights", "fuse_linear_bn_eval",
-           "fuse_linear_bn_weights", "get_total_norm", "parameters_to_vector", "parametrizations", "parametrize", "remove_spectral_norm",
-           "remove_weight_norm", "rnn", "spectral_norm", "stateless", "vector_to_parameters", "weight_norm"]
+__all__ = ["clip_grad_norm_", "clip_grad_value_", "clip_grads_with_norm_", "fuse_conv_bn_eval",
+           "fuse_conv_bn_weights", "fuse_linear_bn_eval", "fuse_linear_bn_weights",
+           "get_total_norm", "parameters_to_vector", "parametrizations", "parametrize",
+           "remove_spectral_norm", "remove_weight_norm", "rnn", "spectral_norm", "stateless",
+           "vector_to_parameters", "weight_norm"]
 
 
 def _listed(tensors):
@@ -21,20 +25,24 @@ def _listed(tensors):
 
 def _checked(norm, norm_type, wanted):
     if wanted and not math.isfinite(norm.item()):
-        raise _C.InvalidArgumentError(f"The total norm of order {norm_type} for gradients from `parameters` is non-finite, so it cannot be clipped.")
+        raise _C.InvalidArgumentError(f"The total norm of order {norm_type} for gradients from "
+                                      "`parameters` is non-finite, so it cannot be clipped.")
     return norm
 
 
 def get_total_norm(tensors, norm_type=2.0, error_if_nonfinite=False, foreach=None):
     """The norm of all tensors as one vector. `foreach` says nothing here."""
     norms = [tensor.norm(float(norm_type)) for tensor in _listed(tensors)]
-    return _checked(_C.stack(norms).norm(float(norm_type)) if norms else _C.zeros(()), norm_type, error_if_nonfinite)
+    return _checked(_C.stack(norms).norm(float(norm_type)) if norms else _C.zeros(()), norm_type,
+                    error_if_nonfinite)
 
 
 def clip_grad_norm_(parameters, max_norm, norm_type=2.0, error_if_nonfinite=False, foreach=None):
-    """Scales the gradients of the parameters so that their norm as one vector is at most max_norm, and returns the norm before.
+    """Scales the gradients of the parameters so that their norm as one vector is at most max_norm,
+    and returns the norm before.
 
-    norm_type is 1, 2, ... or infinity, the largest absolute value. error_if_nonfinite reads the norm first, which is a sync.
+    norm_type is 1, 2, ... or infinity, the largest absolute value. error_if_nonfinite reads the
+    norm first, which is a sync.
     """
     parameters = _listed(parameters)
     if error_if_nonfinite:
@@ -64,7 +72,8 @@ def parameters_to_vector(parameters):
 def vector_to_parameters(vec, parameters):
     """Gives the parameters the elements of a row, in turn."""
     if not isinstance(vec, Tensor):
-        raise _C.WrongTypeError(f"vector_to_parameters: expected a Tensor, but got {type(vec).__name__}")
+        raise _C.WrongTypeError(
+            f"vector_to_parameters: expected a Tensor, but got {type(vec).__name__}")
     at = 0
     for parameter in parameters:
         size = parameter.numel()

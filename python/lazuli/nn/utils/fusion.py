@@ -1,4 +1,5 @@
-"""Layers that take in the normalisation behind them: in evaluation that is a linear function of the channels."""
+"""Layers that take in the normalisation behind them: in evaluation that is a linear function of the
+channels."""
 
 import copy
 
@@ -27,7 +28,8 @@ def fuse_conv_bn_weights(conv_w, conv_b, bn_rm, bn_rv, bn_eps, bn_w, bn_b, trans
     scale, bias = _factors(conv_b, bn_rm, bn_rv, bn_eps, bn_w, bn_b)
     dims = [1] * conv_w.ndim
     dims[1 if transpose else 0] = -1
-    return tuple(Parameter(t.detach().to(conv_w.dtype)) for t in (conv_w * scale.reshape(dims), bias))
+    return tuple(Parameter(t.detach().to(conv_w.dtype))
+                 for t in (conv_w * scale.reshape(dims), bias))
 
 
 def fuse_linear_bn_weights(linear_w, linear_b, bn_rm, bn_rv, bn_eps, bn_w, bn_b):
@@ -39,18 +41,22 @@ def _fused(layer, norm, transpose):
     if layer.training or norm.training:
         raise AssertionError("Fusion only for eval!")
     fused = copy.deepcopy(layer)
-    fused.weight, fused.bias = fuse_conv_bn_weights(fused.weight, fused.bias, norm.running_mean, norm.running_var, norm.eps, norm.weight, norm.bias,
-                                                    transpose)
+    fused.weight, fused.bias = fuse_conv_bn_weights(fused.weight, fused.bias, norm.running_mean,
+                                                    norm.running_var, norm.eps, norm.weight,
+                                                    norm.bias, transpose)
     return fused
 
 
 def fuse_conv_bn_eval(conv, bn, transpose=False):
-    """A copy of a convolution, in evaluation, that does what it and the normalisation behind it do."""
+    """A copy of a convolution, in evaluation, that does what it and the normalisation behind it
+    do."""
     return _fused(conv, bn, transpose)
 
 
 def fuse_linear_bn_eval(linear, bn):
-    """A copy of a linear layer, in evaluation, that does what it and the normalisation behind it do."""
+    """A copy of a linear layer, in evaluation, that does what it and the normalisation behind it
+    do."""
     if linear.out_features != bn.num_features and bn.num_features != 1:
-        raise AssertionError("To fuse, linear.out_features == bn.num_features or bn.num_features == 1")
+        raise AssertionError(
+            "To fuse, linear.out_features == bn.num_features or bn.num_features == 1")
     return _fused(linear, bn, False)

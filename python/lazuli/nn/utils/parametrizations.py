@@ -1,4 +1,5 @@
-"""Parametrizations that programs use: weights by length and direction, weights of a spectral norm of 1."""
+"""Parametrizations that programs use: weights by length and direction, weights of a spectral norm
+of 1."""
 
 from lazuli import _C
 from lazuli._C.nn import Module
@@ -36,7 +37,8 @@ class _WeightNorm(Module):
 
 
 def weight_norm(module, name="weight", dim=0):
-    """Lets the tensor of this name be a length, for each index of `dim` or of the whole, times a direction; returns the module."""
+    """Lets the tensor of this name be a length, for each index of `dim` or of the whole, times a
+    direction; returns the module."""
     return parametrize.register_parametrization(module, name, _WeightNorm(dim), unsafe=True)
 
 
@@ -44,15 +46,18 @@ class _SpectralNorm(Module):
     def __init__(self, weight, n_power_iterations=1, dim=0, eps=1e-12):
         super().__init__()
         if not -weight.ndim <= dim < weight.ndim:
-            raise IndexError(f"Dimension out of range (expected to be in range of [-{weight.ndim}, {weight.ndim - 1}] but got {dim})")
+            raise IndexError(f"Dimension out of range (expected to be in range of [-{weight.ndim}, "
+                             f"{weight.ndim - 1}] but got {dim})")
         if n_power_iterations <= 0:
-            raise ValueError(f"Expected n_power_iterations to be positive, but got n_power_iterations={n_power_iterations}")
+            raise ValueError("Expected n_power_iterations to be positive, but got "
+                             f"n_power_iterations={n_power_iterations}")
         self.dim, self.eps = dim % weight.ndim, eps
         if weight.ndim > 1:
             self.n_power_iterations = n_power_iterations
             matrix = self._as_matrix(weight.detach())
             for key, size in zip(("_u", "_v"), matrix.shape, strict=True):
-                self.register_buffer(key, F.normalize(_C.randn(size).to(weight.dtype), dim=0, eps=eps))
+                self.register_buffer(key,
+                                     F.normalize(_C.randn(size).to(weight.dtype), dim=0, eps=eps))
             self._power_method(matrix, 15)
 
     def _as_matrix(self, weight):
@@ -77,7 +82,8 @@ class _SpectralNorm(Module):
 
 
 def spectral_norm(module, name="weight", n_power_iterations=1, eps=1e-12, dim=None):
-    """Divides the tensor of this name by its spectral norm, which power iterations estimate in training; returns the module.
+    """Divides the tensor of this name by its spectral norm, which power iterations estimate in
+    training; returns the module.
 
     `dim` is that of the outputs: 0, of transposed convolutions 1.
     """
@@ -87,7 +93,8 @@ def spectral_norm(module, name="weight", n_power_iterations=1, eps=1e-12, dim=No
         raise ValueError(f"Module '{module}' has no parameter or buffer with name '{name}'")
     if dim is None:
         dim = 1 if type(module).__name__.startswith("ConvTranspose") else 0
-    return parametrize.register_parametrization(module, name, _SpectralNorm(weight, n_power_iterations, dim, eps))
+    return parametrize.register_parametrization(module, name,
+                                                _SpectralNorm(weight, n_power_iterations, dim, eps))
 
 
 def _remover(kind, what):
@@ -95,12 +102,15 @@ def _remover(kind, what):
         _check(module)
         if not isinstance(name, str):
             raise TypeError(f"name must be a str, not {type(name).__name__}")
-        if parametrize.is_parametrized(module, name) and any(isinstance(p, kind) for p in module.parametrizations[name]):
+        if (parametrize.is_parametrized(module, name) and
+                any(isinstance(p, kind) for p in module.parametrizations[name])):
             return parametrize.remove_parametrizations(module, name)
         raise ValueError(f"{what} of '{name}' not found in {module}")
 
-    remove.__name__, remove.__doc__ = f"remove_{what}", f"Undoes {what}(): the tensor keeps its value; returns the module."
+    remove.__name__, remove.__doc__ = (
+        f"remove_{what}", f"Undoes {what}(): the tensor keeps its value; returns the module.")
     return remove
 
 
-remove_weight_norm, remove_spectral_norm = _remover(_WeightNorm, "weight_norm"), _remover(_SpectralNorm, "spectral_norm")
+remove_weight_norm, remove_spectral_norm = (_remover(_WeightNorm, "weight_norm"),
+                                            _remover(_SpectralNorm, "spectral_norm"))

@@ -1,4 +1,5 @@
-"""Parameters and buffers that are computed from others: module.weight is then what modules make of module.parametrizations.weight.original.
+"""Parameters and buffers that are computed from others: module.weight is then what modules make of
+module.parametrizations.weight.original.
 
     class Symmetric(lz.nn.Module):
         def forward(self, x):
@@ -48,12 +49,15 @@ def _inverted(modules, value):
 def _same(what, one, other):
     for name in ("dtype", "shape"):
         if getattr(one, name) != getattr(other, name):
-            raise ValueError(f"{what} may not change the {name} of the tensor, unless `unsafe` flag is enabled: "
-                             f"{getattr(one, name)} became {getattr(other, name)}")
+            raise ValueError(f"{what} may not change the {name} of the tensor, unless `unsafe` "
+                             f"flag is enabled: {getattr(one, name)} became {getattr(other, name)}")
 
 
 class ParametrizationList(ModuleList):
-    """What computes one tensor of a module: `original`, or `original0`, ... if the first takes several, and the modules."""
+    """What computes one tensor of a module: `original`, or `original0`, ...
+
+    if the first takes several, and the modules.
+    """
 
     def __init__(self, modules, original, unsafe=False):
         if not modules:
@@ -63,25 +67,30 @@ class ParametrizationList(ModuleList):
         with no_grad():
             new = _inverted(self, original)
         if not isinstance(new, (Tensor, tuple, list)):
-            raise ValueError(f"'right_inverse' must return a Tensor or a Sequence of tensors (list, tuple...). Got {type(new).__name__}")
+            raise ValueError("'right_inverse' must return a Tensor or a Sequence of tensors "
+                             f"(list, tuple...). Got {type(new).__name__}")
         self.is_tensor = isinstance(new, Tensor)
         self.ntensors = 1 if self.is_tensor else len(new)
         if self.is_tensor:
             if new.dtype != original.dtype:
-                raise ValueError(f"When `right_inverse` outputs one tensor, it may not change the dtype: {original.dtype} became {new.dtype}")
+                raise ValueError("When `right_inverse` outputs one tensor, it may not change the "
+                                 f"dtype: {original.dtype} became {new.dtype}")
             if new is not original:
                 original.set_data(new.detach())
             self._hold("original", original, original)
         else:
             for i, tensor in enumerate(new):
                 if not isinstance(tensor, Tensor):
-                    raise ValueError(f"'right_inverse' must return a Tensor or a Sequence of tensors (list, tuple...). "
-                                     f"Got element {i} of the sequence with type {type(tensor).__name__}.")
-                self._hold(f"original{i}", Parameter(tensor, original.requires_grad) if isinstance(original, Parameter) else tensor, original)
+                    raise ValueError("'right_inverse' must return a Tensor or a Sequence of "
+                                     f"tensors (list, tuple...). Got element {i} of the sequence "
+                                     f"with type {type(tensor).__name__}.")
+                self._hold(f"original{i}", Parameter(tensor, original.requires_grad)
+                           if isinstance(original, Parameter) else tensor, original)
         if not unsafe:
             made = self()
             if not isinstance(made, Tensor):
-                raise ValueError(f"A parametrization must return a tensor. Got {type(made).__name__}.")
+                raise ValueError(
+                    f"A parametrization must return a tensor. Got {type(made).__name__}.")
             _same("Registering a parametrization", original, made)
 
     def _hold(self, name, tensor, like):
@@ -93,22 +102,27 @@ class ParametrizationList(ModuleList):
             self.register_buffer(name, tensor)
 
     def _originals(self):
-        return [self.original] if self.is_tensor else [getattr(self, f"original{i}") for i in range(self.ntensors)]
+        return ([self.original] if self.is_tensor
+                else [getattr(self, f"original{i}") for i in range(self.ntensors)])
 
     def right_inverse(self, value):
         """Makes the originals what gives this value."""
         with no_grad():
             for module in reversed(list(self)):
                 if not hasattr(module, "right_inverse"):
-                    raise RuntimeError(f"parametrization {type(module).__name__} does not implement right_inverse.")
+                    raise RuntimeError(f"parametrization {type(module).__name__} does not "
+                                       "implement right_inverse.")
                 value = module.right_inverse(value)
             values = [value] if self.is_tensor else value
-            if not isinstance(value, Tensor if self.is_tensor else (tuple, list)) or len(values) != self.ntensors:
-                raise ValueError(f"`right_inverse` should return {'a tensor' if self.is_tensor else f'{self.ntensors} tensors'}. "
+            if (not isinstance(value, Tensor if self.is_tensor else (tuple, list)) or
+                    len(values) != self.ntensors):
+                raise ValueError("`right_inverse` should return "
+                                 f"{'a tensor' if self.is_tensor else f'{self.ntensors} tensors'}. "
                                  f"Got {type(value).__name__}")
             for original, new in zip(self._originals(), values, strict=True):
                 if original.dtype != new.dtype:
-                    raise ValueError(f"The tensor returned by `right_inverse` has dtype {new.dtype} while `original` has dtype {original.dtype}")
+                    raise ValueError("The tensor returned by `right_inverse` has dtype "
+                                     f"{new.dtype} while `original` has dtype {original.dtype}")
                 original.set_data(new.detach())
 
     def forward(self):
@@ -135,8 +149,8 @@ def _computed(name):
 def _class_of_its_own(module):
     """Changes the class of a module to one that may have properties of this module alone."""
     kind = type(module)
-    made = {"_is_variant": True, "__module__": kind.__module__, "__doc__": kind.__doc__, "_parametrized": kind,
-            "__reduce_ex__": _refuse_pickle, "_new_like": _new_like}
+    made = {"_is_variant": True, "__module__": kind.__module__, "__doc__": kind.__doc__,
+            "_parametrized": kind, "__reduce_ex__": _refuse_pickle, "_new_like": _new_like}
     if _extras.is_of_cpp(module):
         made["forward"] = _forward
     module.__class__ = type(f"Parametrized{kind.__name__}", (kind,), made)
@@ -149,7 +163,8 @@ def _forward(self, *arguments, **named):
 
 
 def _refuse_pickle(self, protocol):
-    raise RuntimeError(f"{type(self).__name__}: a parametrized module cannot be pickled; state_dict() can")
+    raise RuntimeError(
+        f"{type(self).__name__}: a parametrized module cannot be pickled; state_dict() can")
 
 
 def _new_like(self, memo):
@@ -161,7 +176,8 @@ def _new_like(self, memo):
 
 
 def _own(module, name):
-    return dict([*module.named_parameters(recurse=False), *module.named_buffers(recurse=False)]).get(name)
+    return dict([*module.named_parameters(recurse=False),
+                 *module.named_buffers(recurse=False)]).get(name)
 
 
 def _take(module, name):
@@ -183,10 +199,12 @@ def _put(module, name, tensor):
 
 
 def register_parametrization(module, tensor_name, parametrization, *, unsafe=False):
-    """Lets a module, in place of its parameter or buffer of this name, have what `parametrization` makes of it; returns the module.
+    """Lets a module, in place of its parameter or buffer of this name, have what `parametrization`
+    makes of it; returns the module.
 
-    The first one's right_inverse(), if there is one, says what the original is; several on one tensor are called in turn. What they give
-    must have the dims and dtype of the original, unless `unsafe` allows others.
+    The first one's right_inverse(), if there is one, says what the original is; several on one
+    tensor are called in turn. What they give must have the dims and dtype of the original, unless
+    `unsafe` allows others.
     """
     parametrization.train(module.training)
     if is_parametrized(module, tensor_name):
@@ -194,14 +212,16 @@ def register_parametrization(module, tensor_name, parametrization, *, unsafe=Fal
             before = getattr(module, tensor_name)
             after = parametrization(before)
             if not isinstance(after, Tensor):
-                raise ValueError(f"A parametrization must return a tensor. Got {type(after).__name__}.")
+                raise ValueError(
+                    f"A parametrization must return a tensor. Got {type(after).__name__}.")
             _same("Registering a parametrization", before, after)
         module.parametrizations[tensor_name].append(parametrization)
         module.parametrizations[tensor_name].unsafe |= unsafe
         return module
     original = _own(module, tensor_name)
     if original is None:
-        raise ValueError(f"Module '{module}' does not have a parameter, a buffer, or a parametrized element with name '{tensor_name}'")
+        raise ValueError(f"Module '{module}' does not have a parameter, a buffer, or a "
+                         f"parametrized element with name '{tensor_name}'")
     parametrizations = ParametrizationList([parametrization], original, unsafe=unsafe)
     parametrizations.train(module.training)
     _take(module, tensor_name)
@@ -222,13 +242,15 @@ def is_parametrized(module, tensor_name=None):
 
 
 def remove_parametrizations(module, tensor_name, leave_parametrized=True):
-    """Makes a computed tensor a parameter or buffer again, with the value that it has, or that of its original; returns the module."""
+    """Makes a computed tensor a parameter or buffer again, with the value that it has, or that of
+    its original; returns the module."""
     if not is_parametrized(module, tensor_name):
         raise ValueError(f"Module {module} does not have a parametrization on {tensor_name}")
     parametrizations = module.parametrizations[tensor_name]
     original = parametrizations._originals()[0]
     if not parametrizations.is_tensor and not leave_parametrized:
-        raise ValueError("Cannot leave unparametrized (`leave_parametrized=False`) a tensor that is parametrized in terms of a sequence of tensors.")
+        raise ValueError("Cannot leave unparametrized (`leave_parametrized=False`) a tensor that "
+                         "is parametrized in terms of a sequence of tensors.")
     if leave_parametrized:
         with no_grad():
             value = getattr(module, tensor_name).detach().clone()
@@ -236,7 +258,8 @@ def remove_parametrizations(module, tensor_name, leave_parametrized=True):
             original.set_data(value)
         else:
             wanted = original.requires_grad
-            original = Parameter(value, original.requires_grad) if isinstance(original, Parameter) else value
+            original = (Parameter(value, original.requires_grad) if isinstance(original, Parameter)
+                        else value)
             original.requires_grad = wanted
     delattr(type(module), tensor_name)
     del module.parametrizations[tensor_name]
@@ -261,10 +284,12 @@ def transfer_parametrizations_and_params(from_module, to_module, tensor_name=Non
         if not is_parametrized(to_module, name):
             for parametrization in theirs:
                 register_parametrization(to_module, name, parametrization, unsafe=theirs.unsafe)
-        for mine, other in zip(to_module.parametrizations[name]._originals(), theirs._originals(), strict=True):
+        for mine, other in zip(to_module.parametrizations[name]._originals(), theirs._originals(),
+                               strict=True):
             mine.set_data(other.detach().clone())
     return to_module
 
 
-__all__ = ["ParametrizationList", "cached", "is_parametrized", "register_parametrization", "remove_parametrizations",
-           "transfer_parametrizations_and_params", "type_before_parametrizations"]
+__all__ = ["ParametrizationList", "cached", "is_parametrized", "register_parametrization",
+           "remove_parametrizations", "transfer_parametrizations_and_params",
+           "type_before_parametrizations"]

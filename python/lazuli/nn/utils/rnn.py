@@ -6,9 +6,11 @@ __all__ = ["pad_sequence", "unpad_sequence"]
 
 
 def pad_sequence(sequences, batch_first=False, padding_value=0.0, padding_side="right"):
-    """Sequences [L, *] in one tensor [longest L, B, *], or [B, longest L, *] with batch_first, with the value where one ends."""
+    """Sequences [L, *] in one tensor [longest L, B, *], or [B, longest L, *] with batch_first, with
+    the value where one ends."""
     if padding_side not in ("left", "right"):
-        raise _C.InvalidArgumentError(f"pad_sequence: padding_side must be left or right, is {padding_side!r}")
+        raise _C.InvalidArgumentError(
+            f"pad_sequence: padding_side must be left or right, is {padding_side!r}")
     sequences = list(sequences)
     if not sequences:
         raise _C.InvalidArgumentError("pad_sequence: received an empty list of sequences")

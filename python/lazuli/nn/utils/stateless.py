@@ -1,4 +1,5 @@
-"""Calls of a module with other tensors in place of its parameters and buffers, which is what function transforms need."""
+"""Calls of a module with other tensors in place of its parameters and buffers, which is what
+function transforms need."""
 
 from contextlib import ExitStack, contextmanager
 
@@ -9,7 +10,8 @@ from lazuli.nn import _extras
 
 @contextmanager
 def lent(module, tensors):
-    """Puts tensors in place of a module's own, by their names in it, for as long as the context lasts."""
+    """Puts tensors in place of a module's own, by their names in it, for as long as the context
+    lasts."""
     is_cpp, own = _extras.is_of_cpp(module), vars(module)
     of_cpp = {name: tensor for name, tensor in tensors.items() if is_cpp and name not in own}
     before = {name: own[name] for name in tensors if name in own}
@@ -28,7 +30,8 @@ def lent(module, tensors):
 
 def _sorted(module, given, tie_weights, strict):
     """The tensors by the modules that hold them: {module: {name: tensor}}."""
-    there = {**dict(module.named_parameters(remove_duplicate=False)), **dict(module.named_buffers(remove_duplicate=False))}
+    there = {**dict(module.named_parameters(remove_duplicate=False)),
+             **dict(module.named_buffers(remove_duplicate=False))}
     unknown, missing = [n for n in given if n not in there], [n for n in there if n not in given]
     if tie_weights:
         groups = {}
@@ -37,12 +40,14 @@ def _sorted(module, given, tie_weights, strict):
         for names in groups.values():
             values = [given[n] for n in names if n in given]
             if values and any(v is not values[0] for v in values):
-                raise ValueError(f"functional_call got multiple values for keys {sorted(names)}, which are tied. Consider using tie_weights=False")
+                raise ValueError(f"functional_call got multiple values for keys {sorted(names)}, "
+                                 "which are tied. Consider using tie_weights=False")
             if values:
                 given.update(dict.fromkeys(names, values[0]))
                 missing = [n for n in missing if n not in names]
     if strict and (unknown or missing):
-        raise RuntimeError(f"Error(s) in strict functional_call: unexpected keys {unknown}, missing keys {missing}")
+        raise RuntimeError(f"Error(s) in strict functional_call: unexpected keys {unknown}, "
+                           f"missing keys {missing}")
     places = {}
     for name, tensor in given.items():
         path, _, last = name.rpartition(".")
@@ -51,19 +56,24 @@ def _sorted(module, given, tie_weights, strict):
     return places
 
 
-def functional_call(module, parameter_and_buffer_dicts, args=None, kwargs=None, *, tie_weights=True, strict=False):
-    """What module(*args, **kwargs) gives with the tensors of a dict, or of several, by dotted names, in place of its own.
+def functional_call(module, parameter_and_buffer_dicts, args=None, kwargs=None, *, tie_weights=True,
+                    strict=False):
+    """What module(*args, **kwargs) gives with the tensors of a dict, or of several, by dotted
+    names, in place of its own.
 
-    Its own stay as they are. Tied tensors are replaced together unless tie_weights is off; strict wants all names, and no others.
+    Its own stay as they are. Tied tensors are replaced together unless tie_weights is off; strict
+    wants all names, and no others.
     """
     if not isinstance(module, Module):
         raise TypeError(f"functional_call: takes a module, not {type(module).__name__}")
-    dicts = parameter_and_buffer_dicts if isinstance(parameter_and_buffer_dicts, (tuple, list)) else (parameter_and_buffer_dicts,)
+    dicts = (parameter_and_buffer_dicts if isinstance(parameter_and_buffer_dicts, (tuple, list))
+             else (parameter_and_buffer_dicts,))
     given = {}
     for one in dicts:
         for name, tensor in one.items():
             if not isinstance(tensor, Tensor):
-                raise TypeError(f"functional_call: '{name}' is not a tensor but {type(tensor).__name__}")
+                raise TypeError(
+                    f"functional_call: '{name}' is not a tensor but {type(tensor).__name__}")
             if name in given:
                 raise ValueError(f"functional_call: '{name}' stands in several dicts")
             given[name] = tensor

@@ -1,4 +1,5 @@
-"""Batches of sequences of like length, padded to few lengths: each shape is compiled once, so few shapes are few programs."""
+"""Batches of sequences of like length, padded to few lengths: each shape is compiled once, so few
+shapes are few programs."""
 
 import bisect
 
@@ -16,18 +17,22 @@ def _checked(what, boundaries):
 
 
 class BucketBatchSampler(Sampler):
-    """Batches of samples whose lengths lie between the same two of `boundaries`, each of which is the greatest length in its
-    bucket. `lengths[i]` is that of sample i. With shuffle, samples and batches come in a new order each time."""
+    """Batches of samples whose lengths lie between the same two of `boundaries`, each of which is
+    the greatest length in its bucket. `lengths[i]` is that of sample i. With shuffle, samples and
+    batches come in a new order each time."""
 
-    def __init__(self, lengths, batch_size, boundaries, shuffle=False, drop_last=False, generator=None):
+    def __init__(self, lengths, batch_size, boundaries, shuffle=False, drop_last=False,
+                 generator=None):
         positive("BucketBatchSampler", "batch_size", batch_size)
         self.boundaries = _checked("BucketBatchSampler", boundaries)
-        self.batch_size, self.shuffle, self.drop_last, self.generator = batch_size, shuffle, drop_last, generator
+        self.batch_size, self.shuffle, self.drop_last, self.generator = (batch_size, shuffle,
+                                                                         drop_last, generator)
         self._buckets = [[] for _ in self.boundaries]
         for index, length in enumerate(lengths):
             bucket = bisect.bisect_left(self.boundaries, length)
             if bucket == len(self.boundaries):
-                raise ValueError(f"BucketBatchSampler: sample {index} has length {length}, above the last boundary, {self.boundaries[-1]}")
+                raise ValueError(f"BucketBatchSampler: sample {index} has length {length}, above "
+                                 f"the last boundary, {self.boundaries[-1]}")
             self._buckets[bucket].append(index)
 
     def __iter__(self):
@@ -37,26 +42,30 @@ class BucketBatchSampler(Sampler):
             batches += [order[i:i + self.batch_size] for i in range(0, len(order), self.batch_size)]
         if self.drop_last:
             batches = [batch for batch in batches if len(batch) == self.batch_size]
-        return iter(batches if random is None else [batches[i] for i in random.permutation(len(batches))])
+        return iter(batches if random is None
+                    else [batches[i] for i in random.permutation(len(batches))])
 
     def __len__(self):
-        return sum(len(bucket) // self.batch_size if self.drop_last else -(-len(bucket) // self.batch_size) for bucket in self._buckets)
+        return sum(len(bucket) // self.batch_size if self.drop_last
+                   else -(-len(bucket) // self.batch_size) for bucket in self._buckets)
 
 
 class PadCollate:
-    """A collate_fn: default_collate() of samples whose arrays are first filled up along `dim` with `value` to the least of
-    `boundaries` that is not below the longest of the batch. Only arrays of rank above dim whose lengths differ from the boundary
-    change; `then` makes the batch."""
+    """A collate_fn: default_collate() of samples whose arrays are first filled up along `dim` with
+    `value` to the least of `boundaries` that is not below the longest of the batch. Only arrays of
+    rank above dim whose lengths differ from the boundary change; `then` makes the batch."""
 
     def __init__(self, boundaries, value=0, dim=0, then=default_collate):
         self.boundaries = _checked("PadCollate", boundaries)
         self.value, self.dim, self.then = value, dim, then
 
     def __call__(self, batch):
-        sequences = [i for i in range(len(batch[0])) if self._rank(batch[0][i]) > self.dim] if isinstance(batch[0], (tuple, list)) else [None]
+        sequences = ([i for i in range(len(batch[0])) if self._rank(batch[0][i]) > self.dim]
+                     if isinstance(batch[0], (tuple, list)) else [None])
         if sequences == [None]:
             return self.then(self._padded(batch))
-        columns = [self._padded(list(column)) if i in sequences else list(column) for i, column in enumerate(zip(*batch))]
+        columns = [self._padded(list(column)) if i in sequences else list(column)
+                   for i, column in enumerate(zip(*batch))]
         return self.then([type(batch[0])(sample) for sample in zip(*columns)])
 
     def _rank(self, x):
@@ -67,7 +76,8 @@ class PadCollate:
         longest = max(x.shape[self.dim] for x in arrays)
         at = bisect.bisect_left(self.boundaries, longest)
         if at == len(self.boundaries):
-            raise ValueError(f"PadCollate: a sample has length {longest}, above the last boundary, {self.boundaries[-1]}")
+            raise ValueError(f"PadCollate: a sample has length {longest}, above the last boundary, "
+                             f"{self.boundaries[-1]}")
         padded = []
         for x in arrays:
             widths = [(0, 0)] * x.ndim

@@ -15,7 +15,8 @@ def _copied(array):
 
 
 class _Pickled:
-    """An array of a worker, a tensor where it is unpickled: workers compute nothing with tensors."""
+    """An array of a worker, a tensor where it is unpickled: workers compute nothing with
+    tensors."""
 
     def __init__(self, array):
         self.array = array
@@ -27,13 +28,15 @@ class _Pickled:
 def _stacked(arrays):
     shapes = sorted({tuple(array.shape) for array in arrays})
     if len(shapes) > 1:
-        raise RuntimeError(f"default_collate: samples differ in their shapes, {' and '.join(map(str, shapes[:2]))}; "
-                           "a collate_fn of yours, or PadCollate, can fill them up")
+        raise RuntimeError("default_collate: samples differ in their shapes, "
+                           f"{' and '.join(map(str, shapes[:2]))}; a collate_fn of yours, or "
+                           "PadCollate, can fill them up")
     return np.stack(arrays)
 
 
 def _stacked_tensors(tensors):
-    """The rows as one tensor, which is data: as a recorded op, each choice of samples would be a program of its own."""
+    """The rows as one tensor, which is data: as a recorded op, each choice of samples would be a
+    program of its own."""
     if any(tensor.requires_grad for tensor in tensors):
         return _C.stack(list(tensors))
     return from_numpy(_stacked([tensor.numpy() for tensor in tensors]))
@@ -75,7 +78,8 @@ def collate(batch, tensor):
         return _stacked_tensors(batch)
     if isinstance(first, (np.ndarray, np.generic)):
         if first.dtype.kind in "SUO":
-            raise TypeError(f"default_collate: a batch is of tensors, arrays, numbers, dicts or lists; found an array of {first.dtype}")
+            raise TypeError("default_collate: a batch is of tensors, arrays, numbers, dicts or "
+                            f"lists; found an array of {first.dtype}")
         return tensor(_stacked(batch))
     if isinstance(first, float):
         return tensor(np.array(batch, np.float64))
@@ -84,17 +88,20 @@ def collate(batch, tensor):
     if isinstance(first, (str, bytes)):
         return batch
     if isinstance(first, collections.abc.Mapping):
-        return _named(first, {key: collate([sample[key] for sample in batch], tensor) for key in first})
+        return _named(first,
+                      {key: collate([sample[key] for sample in batch], tensor) for key in first})
     if isinstance(first, collections.abc.Sequence):
         if any(len(sample) != len(first) for sample in batch):
             raise RuntimeError(MISMATCH)
         return _same(batch, [collate(part, tensor) for part in zip(*batch)])
-    raise TypeError(f"default_collate: a batch is of tensors, arrays, numbers, dicts or lists; found {type(first).__name__}")
+    raise TypeError("default_collate: a batch is of tensors, arrays, numbers, dicts or lists; "
+                    f"found {type(first).__name__}")
 
 
 def default_collate(batch):
-    """Samples as a batch: tensors, arrays and numbers become tensors with a dim for the batch in front, the structure of tuples
-    (then lists), lists, dicts and namedtuples stays, strings are listed. As PyTorch: Python's float becomes float64."""
+    """Samples as a batch: tensors, arrays and numbers become tensors with a dim for the batch in
+    front, the structure of tuples (then lists), lists, dicts and namedtuples stays, strings are
+    listed. As PyTorch: Python's float becomes float64."""
     return collate(batch, from_numpy)
 
 

@@ -9,8 +9,8 @@ from lazuli.utils.data.samplers import permutation
 
 
 class Dataset:
-    """A base for data sets by index: a subclass has __getitem__, mostly __len__, too, and perhaps __getitems__(indices), which
-    gives the list of samples of a batch at once."""
+    """A base for data sets by index: a subclass has __getitem__, mostly __len__, too, and perhaps
+    __getitems__(indices), which gives the list of samples of a batch at once."""
 
     def __class_getitem__(cls, _):
         return cls  # Dataset[T] is for readers
@@ -23,8 +23,8 @@ class Dataset:
 
 
 class IterableDataset(Dataset):
-    """A base for data sets that are streams: a subclass has __iter__. With workers, each iterates a copy of its own, and
-    get_worker_info() says which part it should give."""
+    """A base for data sets that are streams: a subclass has __iter__. With workers, each iterates a
+    copy of its own, and get_worker_info() says which part it should give."""
 
     def __iter__(self):
         raise NotImplementedError(f"{type(self).__name__} has no __iter__")
@@ -57,11 +57,13 @@ class TensorDataset(Dataset):
 
 
 class StackDataset(Dataset):
-    """Samples of several data sets beside each other: tuples, or dicts if the data sets have names."""
+    """Samples of several data sets beside each other: tuples, or dicts if the data sets have
+    names."""
 
     def __init__(self, *args, **kwargs):
         if bool(args) == bool(kwargs):
-            raise ValueError("StackDataset: takes data sets either by position or by name, and at least one")
+            raise ValueError(
+                "StackDataset: takes data sets either by position or by name, and at least one")
         self.datasets = kwargs or args
         same_length("StackDataset", [len(dataset) for dataset in self._each()])
         self._length = len(next(iter(self._each())))
@@ -79,7 +81,8 @@ class StackDataset(Dataset):
         columns = [samples_of(dataset, indices) for dataset in self._each()]
         for column in columns:
             if len(column) != len(indices):
-                raise ValueError(f"StackDataset: a data set gave {len(column)} samples for {len(indices)} indices")
+                raise ValueError(f"StackDataset: a data set gave {len(column)} samples for "
+                                 f"{len(indices)} indices")
         return [self._together(parts) for parts in zip(*columns)]
 
     def __len__(self):
@@ -96,14 +99,16 @@ class ConcatDataset(Dataset):
         for dataset in self.datasets:
             if isinstance(dataset, IterableDataset):
                 raise AssertionError("ConcatDataset: takes no IterableDataset; ChainDataset does")
-        self.cumulative_sizes = list(itertools.accumulate(len(dataset) for dataset in self.datasets))
+        self.cumulative_sizes = list(itertools.accumulate(len(dataset)
+                                                          for dataset in self.datasets))
 
     def __len__(self):
         return self.cumulative_sizes[-1]
 
     def __getitem__(self, index):
         if not -len(self) <= index < len(self):
-            raise (IndexError if index >= 0 else ValueError)(f"ConcatDataset: index {index} is out of range for {len(self)} samples")
+            raise (IndexError if index >= 0 else ValueError)(
+                f"ConcatDataset: index {index} is out of range for {len(self)} samples")
         index += len(self) if index < 0 else 0
         which = bisect.bisect_right(self.cumulative_sizes, index)
         return self.datasets[which][index - (self.cumulative_sizes[which - 1] if which else 0)]
@@ -145,8 +150,8 @@ class Subset(Dataset):
 
 
 def random_split(dataset, lengths, generator=None):
-    """Subsets of these sizes, or of these shares if they add up to 1, that no two samples share, drawn at random. What shares leave
-    over goes to the first subsets, one sample each."""
+    """Subsets of these sizes, or of these shares if they add up to 1, that no two samples share,
+    drawn at random. What shares leave over goes to the first subsets, one sample each."""
     if math.isclose(sum(lengths), 1) and sum(lengths) <= 1:
         for share in lengths:
             if not 0 <= share <= 1:
@@ -159,7 +164,8 @@ def random_split(dataset, lengths, generator=None):
                 warnings.warn(f"random_split: subset {i} is empty", stacklevel=2)
         lengths = sizes
     if sum(lengths) != len(dataset):
-        raise ValueError(f"random_split: sizes add up to {sum(lengths)}, not to the {len(dataset)} samples of the data set")
+        raise ValueError(f"random_split: sizes add up to {sum(lengths)}, not to the {len(dataset)} "
+                         "samples of the data set")
     order, parts = iter(permutation(len(dataset), generator)), []
     for length in lengths:
         parts.append(Subset(dataset, list(itertools.islice(order, int(length)))))

@@ -27,7 +27,8 @@ class _FromStream:
     """Fetches the next batch, or sample, of a stream; StopIteration at its end."""
 
     def __init__(self, dataset, batched, collate, drop_last):
-        self.samples, self.batched, self.collate, self.drop_last = iter(dataset), batched, collate, drop_last
+        self.samples, self.batched, self.collate, self.drop_last = (iter(dataset), batched, collate,
+                                                                    drop_last)
 
     def __call__(self, indices):
         if not self.batched:
@@ -43,7 +44,8 @@ class _Fetchers:
 
     def __init__(self, loader, collate):
         self.kind = _FromStream if loader._is_stream else _ByIndex
-        self.arguments = (loader.dataset, loader._auto_collation, collate) + ((loader.drop_last,) if loader._is_stream else ())
+        self.arguments = (loader.dataset, loader._auto_collation, collate) + (
+            (loader.drop_last,) if loader._is_stream else ())
 
     def __call__(self):
         return self.kind(*self.arguments)
@@ -63,25 +65,30 @@ class _Endless:
 class DataLoader:
     """Loops over a data set in batches.
 
-    `sampler` gives the order, `batch_sampler` lists of indices; else `shuffle` draws an order each epoch from `generator` (the
-    process' own by default). `batch_size=None` gives sample by sample. `collate_fn` makes a batch of a list of samples;
-    default_collate() does. With `num_workers` processes, each has `prefetch_factor` batches under way; `worker_init_fn(id)` is
-    called in each, `timeout` is in seconds, `persistent_workers` stay for the next epoch, and without `in_order` batches come as
-    they are ready. `pin_memory` and `pin_memory_device` are taken and change nothing: there is no pageable memory to copy from.
+    `sampler` gives the order, `batch_sampler` lists of indices; else `shuffle` draws an order each
+    epoch from `generator` (the process' own by default). `batch_size=None` gives sample by sample.
+    `collate_fn` makes a batch of a list of samples; default_collate() does. With `num_workers`
+    processes, each has `prefetch_factor` batches under way; `worker_init_fn(id)` is called in each,
+    `timeout` is in seconds, `persistent_workers` stay for the next epoch, and without `in_order`
+    batches come as they are ready. `pin_memory` and `pin_memory_device` are taken and change
+    nothing: there is no pageable memory to copy from.
 
-    Raises ValueError and TypeError for options that do not fit each other, and what the data set raises; from a worker with its
-    traceback in the message.
+    Raises ValueError and TypeError for options that do not fit each other, and what the data set
+    raises; from a worker with its traceback in the message.
     """
 
-    _FIXED = ("batch_size", "batch_sampler", "sampler", "drop_last", "dataset", "persistent_workers")
+    _FIXED = ("batch_size", "batch_sampler", "sampler", "drop_last", "dataset",
+              "persistent_workers")
     _made = False
 
     def __class_getitem__(cls, _):
         return cls
 
-    def __init__(self, dataset, batch_size=1, shuffle=None, sampler=None, batch_sampler=None, num_workers=0, collate_fn=None,
-                 pin_memory=False, drop_last=False, timeout=0, worker_init_fn=None, multiprocessing_context=None, generator=None, *,
-                 prefetch_factor=None, persistent_workers=False, pin_memory_device="", in_order=True):
+    def __init__(self, dataset, batch_size=1, shuffle=None, sampler=None, batch_sampler=None,
+                 num_workers=0, collate_fn=None, pin_memory=False, drop_last=False, timeout=0,
+                 worker_init_fn=None, multiprocessing_context=None, generator=None, *,
+                 prefetch_factor=None, persistent_workers=False, pin_memory_device="",
+                 in_order=True):
         if num_workers < 0:
             raise ValueError(f"DataLoader: num_workers is at least 0, not {num_workers}")
         if timeout < 0:
@@ -94,35 +101,43 @@ class DataLoader:
             raise ValueError("DataLoader: persistent_workers goes with num_workers above 0")
         if num_workers == 0 and multiprocessing_context is not None:
             raise ValueError("DataLoader: multiprocessing_context goes with num_workers above 0")
-        if not isinstance(multiprocessing_context, (str, multiprocessing.context.BaseContext, type(None))):
-            raise TypeError("DataLoader: multiprocessing_context is the name of a start method or a context, not "
-                            f"{type(multiprocessing_context).__name__}")
-        if isinstance(multiprocessing_context, str) and multiprocessing_context not in multiprocessing.get_all_start_methods():
+        if not isinstance(multiprocessing_context,
+                          (str, multiprocessing.context.BaseContext, type(None))):
+            raise TypeError("DataLoader: multiprocessing_context is the name of a start method or "
+                            f"a context, not {type(multiprocessing_context).__name__}")
+        if (isinstance(multiprocessing_context, str) and
+                multiprocessing_context not in multiprocessing.get_all_start_methods()):
             raise ValueError(f"DataLoader: there is no start method {multiprocessing_context!r}")
         self._is_stream = isinstance(dataset, IterableDataset)
         if not self._is_stream and not (hasattr(dataset, "__getitem__") or hasattr(dataset, "get")):
-            raise TypeError(f"DataLoader: a data set has len() and [i], or is an IterableDataset; {type(dataset).__name__} is neither")
+            raise TypeError("DataLoader: a data set has len() and [i], or is an IterableDataset; "
+                            f"{type(dataset).__name__} is neither")
         self.dataset = dataset
-        self.num_workers, self.timeout, self.worker_init_fn, self.in_order = num_workers, timeout, worker_init_fn, in_order
+        self.num_workers, self.timeout, self.worker_init_fn, self.in_order = (
+            num_workers, timeout, worker_init_fn, in_order)
         self.prefetch_factor = 2 if num_workers and prefetch_factor is None else prefetch_factor
         self.persistent_workers, self.generator = persistent_workers, generator
         self.pin_memory, self.pin_memory_device = pin_memory, pin_memory_device
         self.multiprocessing_context = multiprocessing_context
         self._set_order(batch_size, shuffle, sampler, batch_sampler, drop_last)
-        self.collate_fn = collate_fn if collate_fn is not None else default_collate if self._auto_collation else default_convert
+        self.collate_fn = (collate_fn if collate_fn is not None
+                           else default_collate if self._auto_collation else default_convert)
         self._iterator = None
         self._made = True
 
     def _set_order(self, batch_size, shuffle, sampler, batch_sampler, drop_last):
         if self._is_stream:
-            for name, value in (("shuffle", shuffle), ("sampler", sampler), ("batch_sampler", batch_sampler)):
+            for name, value in (("shuffle", shuffle), ("sampler", sampler),
+                                ("batch_sampler", batch_sampler)):
                 if value:
-                    raise ValueError(f"DataLoader: an IterableDataset has an order of its own; {name} is not for it")
+                    raise ValueError("DataLoader: an IterableDataset has an order of its own; "
+                                     f"{name} is not for it")
         if sampler is not None and shuffle:
             raise ValueError("DataLoader: sampler and shuffle exclude each other")
         if batch_sampler is not None:
             if batch_size != 1 or shuffle or sampler is not None or drop_last:
-                raise ValueError("DataLoader: batch_sampler excludes batch_size, shuffle, sampler and drop_last")
+                raise ValueError(
+                    "DataLoader: batch_sampler excludes batch_size, shuffle, sampler and drop_last")
             batch_size = None
         elif batch_size is None and drop_last:
             raise ValueError("DataLoader: batch_size=None excludes drop_last")
@@ -135,7 +150,8 @@ class DataLoader:
                 sampler = SequentialSampler(self.dataset)
         if batch_size is not None and batch_sampler is None:
             batch_sampler = BatchSampler(sampler, batch_size, drop_last)
-        self.batch_size, self.drop_last, self.sampler, self.batch_sampler = batch_size, drop_last, sampler, batch_sampler
+        self.batch_size, self.drop_last, self.sampler, self.batch_sampler = (batch_size, drop_last,
+                                                                             sampler, batch_sampler)
 
     def __setattr__(self, name, value):
         if self._made and name in self._FIXED:
@@ -171,7 +187,8 @@ class _Epoch:
     """One loop in this process."""
 
     def __init__(self, loader):
-        draw_seed(loader.generator)  # as with workers, whose seeds it would be: the orders do not depend on their number
+        # As with workers, whose seeds it would be: the orders do not depend on their number.
+        draw_seed(loader.generator)
         self._order = iter(loader._order)
         self._fetch = _Fetchers(loader, loader.collate_fn)()
         self._length = loader.__len__
@@ -187,8 +204,9 @@ class _Epoch:
 
 
 class _WorkersEpoch:
-    """One loop over what workers fetch. Batch after batch is asked of the workers in turns, so who makes which one, and with it
-    what workers draw at random, does not depend on how fast they are."""
+    """One loop over what workers fetch. Batch after batch is asked of the workers in turns, so who
+    makes which one, and with it what workers draw at random, does not depend on how fast they
+    are."""
 
     def __init__(self, loader, before):
         seed = draw_seed(loader.generator) % 2**63
@@ -196,7 +214,8 @@ class _WorkersEpoch:
         self._in_order, self._keep = loader.in_order, loader.persistent_workers
         if before is None:
             collate = worker_collate if loader.collate_fn is default_collate else loader.collate_fn
-            setup = Setup(loader.dataset, _Fetchers(loader, collate), loader.num_workers, loader.worker_init_fn)
+            setup = Setup(loader.dataset, _Fetchers(loader, collate), loader.num_workers,
+                          loader.worker_init_fn)
             self._workers = Workers(setup, seed, loader.multiprocessing_context, loader.timeout)
         else:
             self._workers = before._give_up()
@@ -230,7 +249,8 @@ class _WorkersEpoch:
         self._asked += 1
 
     def _receive(self):
-        worker, number, batch = self._workers.answer([worker for worker, count in self._under_way.items() if count])
+        worker, number, batch = self._workers.answer(
+            [worker for worker, count in self._under_way.items() if count])
         self._under_way[worker] -= 1
         self._ready[number] = batch
         if isinstance(batch, _End) and worker in self._turn:

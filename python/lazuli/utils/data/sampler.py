@@ -1,5 +1,7 @@
 """Samplers where PyTorch has them, too."""
 
-from lazuli.utils.data.samplers import BatchSampler, RandomSampler, Sampler, SequentialSampler, SubsetRandomSampler, WeightedRandomSampler
+from lazuli.utils.data.samplers import (BatchSampler, RandomSampler, Sampler, SequentialSampler,
+                                        SubsetRandomSampler, WeightedRandomSampler)
 
-__all__ = ["BatchSampler", "RandomSampler", "Sampler", "SequentialSampler", "SubsetRandomSampler", "WeightedRandomSampler"]
+__all__ = ["BatchSampler", "RandomSampler", "Sampler", "SequentialSampler", "SubsetRandomSampler",
+           "WeightedRandomSampler"]

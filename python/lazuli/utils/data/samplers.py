@@ -1,6 +1,7 @@
 """In which order samples are read, and which of them make a batch.
 
-Orders are drawn by NumPy's Philox from a key that the generator gives, so a draw computes nothing on a device and syncs nothing.
+Orders are drawn by NumPy's Philox from a key that the generator gives, so a draw computes nothing
+on a device and syncs nothing.
 """
 
 import itertools
@@ -73,8 +74,8 @@ class SequentialSampler(Sampler):
 
 
 class RandomSampler(Sampler):
-    """A new order each time: every sample once, and again if num_samples is greater than the data set; or, with replacement,
-    num_samples independent draws."""
+    """A new order each time: every sample once, and again if num_samples is greater than the data
+    set; or, with replacement, num_samples independent draws."""
 
     def __init__(self, data_source, replacement=False, num_samples=None, generator=None):
         if not isinstance(replacement, bool):
@@ -121,18 +122,24 @@ class WeightedRandomSampler(Sampler):
     def __init__(self, weights, num_samples, replacement=True, generator=None):
         positive("WeightedRandomSampler", "num_samples", num_samples)
         if not isinstance(replacement, bool):
-            raise ValueError(f"WeightedRandomSampler: replacement must be a bool, not {replacement!r}")
-        self.weights = np.asarray(weights.tolist() if isinstance(weights, _C.Tensor) else weights, np.float64)
+            raise ValueError(
+                f"WeightedRandomSampler: replacement must be a bool, not {replacement!r}")
+        self.weights = np.asarray(weights.tolist() if isinstance(weights, _C.Tensor) else weights,
+                                  np.float64)
         if self.weights.ndim != 1:
-            raise ValueError(f"WeightedRandomSampler: weights are a row of numbers, not of shape {self.weights.shape}")
+            raise ValueError("WeightedRandomSampler: weights are a row of numbers, not of shape "
+                             f"{self.weights.shape}")
         self.num_samples, self.replacement, self.generator = num_samples, replacement, generator
 
     def __iter__(self):
-        if not (np.isfinite(self.weights).all() and (self.weights >= 0).all() and self.weights.any()):
-            raise RuntimeError("WeightedRandomSampler: weights must be finite, not negative, and not all 0")
+        if not (np.isfinite(self.weights).all() and (self.weights >= 0).all() and
+                self.weights.any()):
+            raise RuntimeError(
+                "WeightedRandomSampler: weights must be finite, not negative, and not all 0")
         there = int(np.count_nonzero(self.weights))
         if not self.replacement and self.num_samples > there:
-            raise RuntimeError(f"WeightedRandomSampler: {self.num_samples} samples without replacement of {there} that have a weight")
+            raise RuntimeError(f"WeightedRandomSampler: {self.num_samples} samples without "
+                               f"replacement of {there} that have a weight")
         return self._drawn(self.weights / self.weights.sum(), numbers(self.generator))
 
     def _drawn(self, share, random):
@@ -164,23 +171,28 @@ class BatchSampler(Sampler):
 
 
 class DistributedSampler(Sampler):
-    """The part of the indices that one of several processes reads; all have as many. set_epoch() makes a new order, the same in
-    every process."""
+    """The part of the indices that one of several processes reads; all have as many. set_epoch()
+    makes a new order, the same in every process."""
 
-    def __init__(self, dataset, num_replicas=None, rank=None, shuffle=True, seed=0, drop_last=False):
+    def __init__(self, dataset, num_replicas=None, rank=None, shuffle=True, seed=0,
+                 drop_last=False):
         if num_replicas is None or rank is None:
-            raise ValueError("DistributedSampler: takes num_replicas and rank; there is no process group to ask")
+            raise ValueError(
+                "DistributedSampler: takes num_replicas and rank; there is no process group to ask")
         if not 0 <= operator.index(rank) < num_replicas:
-            raise ValueError(f"DistributedSampler: rank {rank} is not within {num_replicas} replicas")
+            raise ValueError(
+                f"DistributedSampler: rank {rank} is not within {num_replicas} replicas")
         self.dataset, self.num_replicas, self.rank = dataset, num_replicas, rank
         self.shuffle, self.seed, self.drop_last, self.epoch = shuffle, seed, drop_last, 0
         n = len(dataset)
-        self.num_samples = n // num_replicas if drop_last and n % num_replicas else math.ceil(n / num_replicas)
+        self.num_samples = (n // num_replicas if drop_last and n % num_replicas
+                            else math.ceil(n / num_replicas))
         self.total_size = self.num_samples * num_replicas
 
     def __iter__(self):
         n = len(self.dataset)
-        order = np.random.Generator(np.random.Philox(self.seed + self.epoch)).permutation(n).tolist() if self.shuffle else list(range(n))
+        order = np.random.Generator(np.random.Philox(self.seed + self.epoch)).permutation(
+            n).tolist() if self.shuffle else list(range(n))
         all_of_it = list(itertools.islice(itertools.cycle(order), self.total_size)) if order else []
         return iter(all_of_it[self.rank::self.num_replicas])
 

@@ -1,8 +1,8 @@
 """Processes that read samples and make batches of them.
 
-Each worker has a pipe. A batch is asked for by a number and the indices in it; answers come as (number, batch) or (number, _Failure),
-in the order in which the worker was asked. A thread of the worker empties its end of the pipe, so that neither side ever waits for
-the other to read.
+Each worker has a pipe. A batch is asked for by a number and the indices in it; answers come as
+(number, batch) or (number, _Failure), in the order in which the worker was asked. A thread of the
+worker empties its end of the pipe, so that neither side ever waits for the other to read.
 """
 
 import collections
@@ -122,14 +122,16 @@ class Workers:
     """num_workers processes, asked in turns."""
 
     def __init__(self, setup, seed, context, timeout):
-        context = multiprocessing.get_context(context) if context is None or isinstance(context, str) else context
+        context = (multiprocessing.get_context(context)
+                   if context is None or isinstance(context, str) else context)
         self.timeout = timeout
         self.pipes, self.processes = [], []
         for worker in range(setup.num_workers):
             ours, theirs = context.Pipe()
             forked = context.get_start_method() == "fork"  # which leaves the child with our ends
             process = context.Process(target=_work, daemon=True,
-                                      args=(theirs, [*self.pipes, ours] if forked else [], worker, seed + worker, setup))
+                                      args=(theirs, [*self.pipes, ours] if forked else [], worker,
+                                            seed + worker, setup))
             process.start()
             theirs.close()
             self.pipes.append(ours)
@@ -152,15 +154,17 @@ class Workers:
         left = None if end is None else max(end - time.monotonic(), 0)
         ready = multiprocessing.connection.wait(list(by_pipe), left)
         if not ready:
-            raise RuntimeError(f"DataLoader: no batch came from its workers within {self.timeout} seconds")
+            raise RuntimeError(
+                f"DataLoader: no batch came from its workers within {self.timeout} seconds")
         worker = by_pipe[ready[0]]
         try:
             return worker, *ready[0].recv()
         except (EOFError, OSError):
             process = self.processes[worker]
             process.join(1)
-            raise RuntimeError(f"DataLoader: worker {worker} (pid {process.pid}) exited unexpectedly, with code {process.exitcode}; "
-                               "its memory may not have been enough") from None
+            raise RuntimeError(
+                f"DataLoader: worker {worker} (pid {process.pid}) exited unexpectedly, with code "
+                f"{process.exitcode}; its memory may not have been enough") from None
 
     def close(self):
         for pipe in self.pipes:

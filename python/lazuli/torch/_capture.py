@@ -17,11 +17,12 @@ import torch
 from torch._subclasses.functional_tensor import dispatch_functionalize
 from torch.fx.experimental.proxy_tensor import make_fx
 from torch.nn.utils import stateless
+from torch.overrides import TorchFunctionMode
 from torch.utils import _pytree as pytree
 
 import lazuli as lz
 from lazuli._C.hlo import _compile_once
-from lazuli.torch import _backend, _random, _rows
+from lazuli.torch import _attributes, _backend, _random, _rows
 from lazuli.torch._known import Known
 from lazuli.torch._program import Recorder, refused_text
 from lazuli.torch._report import events, is_users
@@ -120,25 +121,29 @@ def _lines():
         torch.fx.Graph.create_node = create
 
 
-def _numbers(model):
-    return {(name, k): v for name, m in model.named_modules()
-            for k, v in vars(m).items() if isinstance(v, (int, float))}
-
-
 def _drawn_by_python():
     state = np.random.get_state(legacy=True)
     return random.getstate(), state[1].tobytes(), state[2]
 
 
 @contextlib.contextmanager
-def _nothing_else_changes(model):
-    """Refuses what a program would do once, while it is traced, and never again."""
-    numbers, drawn = _numbers(model), _drawn_by_python()
-    yield
-    for (name, k), v in _numbers(model).items():
-        if numbers.get((name, k), v) != v:
-            raise CaptureError(f"train_step: {name or 'the model'} changes its number {k} in every "
-                               f"step, which a program would not; make it a buffer{INSTEAD}")
+def _nothing_else_changes(model, loss_fn, replaced):
+    """Refuses what a program would do once, while it is traced, and never again. Attributes are as
+    they were; `replaced` gets {name: tensor} of those that had a tensor and got another one."""
+    kept, drawn = _attributes.Kept(model, loss_fn), _drawn_by_python()
+    try:
+        yield
+        changed = list(kept.changed())
+    finally:
+        kept.put_back()
+    replaced.clear()
+    for (owner, name), old, new in changed:
+        if isinstance(old, torch.Tensor) and isinstance(new, torch.Tensor):
+            replaced[f"{owner}'s {name}"] = old
+            continue
+        what = "changes its number" if isinstance(new, (int, float)) else "keeps a tensor in its"
+        raise CaptureError(f"train_step: {owner} {what} {name} in every step, which a program "
+                           f"would not; make it a buffer{INSTEAD}")
     if _drawn_by_python() != drawn:
         raise CaptureError("train_step: the step draws random numbers of Python or NumPy, which "
                            f"would stay as they are; draw with torch{INSTEAD}")
@@ -167,6 +172,34 @@ def _compiling(value):
     return unittest.mock.patch.object(torch.compiler, "_is_compiling_flag", value)
 
 
+class _Stands(TorchFunctionMode):
+    """Within this, the step's own tensors stand for the model's parameters and buffers, also where
+    those are reached by a list or a closure."""
+
+    def __init__(self, model, own):
+        super().__init__()
+        named = dict(model.named_parameters(remove_duplicate=False))
+        named.update(model.named_buffers(remove_duplicate=False))
+        self.own = {id(t): own[n] for n, t in named.items() if n in own}
+        self.named = named  # held, so that no other tensor has their ids
+
+    def __torch_function__(self, function, types, arguments=(), keywords=None):
+        return function(*pytree.tree_map_only(torch.Tensor, self._own, arguments),
+                        **pytree.tree_map_only(torch.Tensor, self._own, keywords or {}))
+
+    def _own(self, tensor):
+        return self.own.get(id(tensor), tensor)
+
+
+def _same_kind(name, before, after):
+    """A buffer after the step."""
+    if after.shape != before.shape or after.dtype != before.dtype:
+        raise CaptureError(
+            f"train_step: the model gives its buffer {name} {list(after.shape)} of {after.dtype} "
+            f"in place of {list(before.shape)} of {before.dtype}{INSTEAD}")
+    return after.detach()
+
+
 class Pure:
     """A step as a function that changes nothing which it is given."""
 
@@ -180,13 +213,17 @@ class Pure:
         parameters, buffers, states, sums = held
         leaves = {n: p.detach().requires_grad_() for n, p in parameters.items()}
         used = {n: b.clone() for n, b in buffers.items()}
-        step = self.step
-        with stateless._reparametrize_module(step.model, {**leaves, **used},
-                                             tie_weights=True), _compiling(self.compiling):
+        step, own = self.step, {**leaves, **used}
+        # A checkpoint calls the model again while gradients are computed.
+        with (_Stands(step.model, own), _compiling(self.compiling),
+              stateless._reparametrize_module(step.model, own, tie_weights=True)):
             loss = step._loss(batch)
-        gradients = torch.autograd.grad(loss / step.accumulate if step.accumulate > 1 else loss,
-                                        list(leaves.values()), allow_unused=True)
+            gradients = torch.autograd.grad(
+                loss / step.accumulate if step.accumulate > 1 else loss, list(leaves.values()),
+                allow_unused=True)
         gradients = dict(zip(leaves, gradients, strict=True))
+        # Where forward() gave a buffer another tensor, `own` has it now.
+        used = {n: _same_kind(n, b, own[n]) for n, b in used.items()}
         with torch.no_grad():
             if sums:
                 gradients = {n: g if g is None else sums[n] + g for n, g in gradients.items()}
@@ -238,7 +275,8 @@ def _asks(error):
 
 
 def _trace(step, pure, held, batch, rates):
-    """(the graph of rates and tensors, how many of its results are not a loss)."""
+    """(the graph of rates and tensors, {name: tensor} of attributes that a step replaces)."""
+    replaced = {}
     flat, spec = pytree.tree_flatten((held, batch))
     places = [i for i, a in enumerate(flat) if isinstance(a, torch.Tensor)]
     numbers = []
@@ -257,7 +295,7 @@ def _trace(step, pure, held, batch, rates):
             return dispatch_functionalize(function)(rates, *tensors)
 
     def trace():
-        with (_quiet(), _nothing_else_changes(step.model), _lines(), plain(),
+        with (_quiet(), _nothing_else_changes(step.model, step.loss_fn, replaced), _lines(), plain(),
               _backend.plain_functions(), warnings.catch_warnings()):
             warnings.simplefilter("ignore")
             return make_fx(knowing, tracing_mode="fake",
@@ -289,7 +327,7 @@ def _trace(step, pure, held, batch, rates):
     if numbers != [v for v in pytree.tree_leaves(held) if not isinstance(v, torch.Tensor)]:
         raise CaptureError("train_step: the optimiser counts in numbers of Python, which would "
                            f"stay as they are{INSTEAD}")
-    return traced
+    return traced, replaced
 
 
 def _constants(gm):
@@ -311,16 +349,43 @@ def rows_of(tensors):
             else t.detach().resolve_conj().resolve_neg().contiguous() for t in tensors]
 
 
+def _refuse_shared(held, constants):
+    """Tensors beside the model's that are made of what the step trains would not follow it."""
+    memory = {t.untyped_storage()._cdata for t in held if t.layout == torch.strided}
+    for t in constants:
+        if t.requires_grad or (t.layout == torch.strided and
+                               t.untyped_storage()._cdata in memory):
+            raise CaptureError(
+                f"train_step: the model or the loss uses a tensor {list(t.shape)} that was made of "
+                "parameters or buffers before the step, and would not follow them; make it in "
+                f"forward() or in the loss{INSTEAD}")
+
+
+def _refuse_memory_of_steps(replaced, constants):
+    """An attribute that each step reads and replaces; one that it only replaces keeps its value."""
+    for name, old in replaced.items():
+        if any(old is t for t in constants):
+            raise CaptureError(f"train_step: {name} is read and replaced in every step, which a "
+                               f"program would not do; make it a buffer{INSTEAD}")
+    if replaced:
+        warnings.warn(f"train_step: {', '.join(replaced)} stays as it is, though every step would "
+                      "give it another tensor; make it a buffer if its values are wanted",
+                      stacklevel=6)
+
+
 class StepProgram:
     """A traced step: arguments are rates, then what is held, then the batch, what the functions
     close over, and random numbers."""
 
     def __init__(self, step, last, held, batch, rates):
-        gm = _trace(step, Pure(step, last), held, batch, list(rates))
+        gm, replaced = _trace(step, Pure(step, last), held, batch, list(rates))
         _random.rewrite(gm)
         state, given = tensors_of(held), tensors_of(batch)
         constants = _constants(gm)
         self.constants = list(constants.values())
+        self.code = gm.code
+        _refuse_shared(state, self.constants)
+        _refuse_memory_of_steps(replaced, self.constants)
         self.draws = [n for n in gm.graph.nodes if _random.draws(n)]
         self.philox = step.random == "philox" and bool(self.draws)
         recorder = Recorder(gm.graph, False)
@@ -355,6 +420,11 @@ class StepProgram:
         self.executable = _compile_once(module, torch.get_num_threads())
         events.compiled("train_step", ", ".join(f"{str(t.dtype).rpartition('.')[2]}{list(t.shape)}"
                                                 for t in given))
+
+    def is_like(self, other):
+        """Whether both compute the same of the same tensors."""
+        return (self.code == other.code and len(self.constants) == len(other.constants) and
+                all(a is b for a, b in zip(self.constants, other.constants, strict=True)))
 
     def run(self, state, rates, batch):
         """The loss; the state is updated, or stays as it is if this throws."""

@@ -10,6 +10,7 @@ from torch.utils import _pytree as pytree
 import lazuli as lz
 from lazuli._C.hlo import _StepState
 from lazuli.torch import _random, _rows
+from lazuli.torch._attributes import attributes, cells_of, described, owners_of, seen
 from lazuli.torch._capture import (INSTEAD, CaptureError, StateMissing, StepProgram, plain, refuse,
                                    rows_of, tensors_of)
 from lazuli.torch._sync import outside_traces, watch
@@ -24,6 +25,16 @@ def _flat(batch):
     """(leaves, structure), at once where all are tensors."""
     return ((batch, len(batch)) if all(isinstance(b, torch.Tensor) for b in batch)
             else pytree.tree_flatten(batch))
+
+
+class Attributes(dict):
+    """What stands for attributes, by (owner, name), as a part of a key."""
+
+    def __hash__(self):
+        return hash(tuple(self.items()))
+
+    def without(self, names):
+        return Attributes((n, v) for n, v in self.items() if n not in names)
 
 
 class TrainStep:
@@ -55,6 +66,9 @@ class TrainStep:
         self._state = None  # lazuli's memory, for torch's tensors in _torch
         self._torch, self._versions, self._stale = [], [], False
         self._modules, self._seen = [], None  # when tensors were looked up by name
+        self._owners, self._cells = [], ()  # of attributes, then
+        self._attributes = Attributes()
+        self._idle = set()  # names of attributes that no step reads
         watch(model, self.optimizers, self)
 
     # --- the user's side
@@ -112,6 +126,7 @@ class TrainStep:
                 program = StepProgram(self, last, self._held(), batch, rates)
             except StateMissing:
                 return self._make_state(batch)
+            key = self._without_idle(key, program)
             self._programs[key] = program
             if len(self._programs) > MAX_PROGRAMS:
                 self._programs.popitem(last=False)
@@ -184,7 +199,20 @@ class TrainStep:
         autocast = torch.is_autocast_enabled("cpu") and torch.get_autocast_dtype("cpu")
         given = tuple((t.shape, t.dtype) if isinstance(t, torch.Tensor) else t for t in leaves)
         return (settings, last, given, structure, self._seen[1], autocast, torch.get_num_threads(),
-                torch.get_default_dtype())
+                torch.get_default_dtype(), self._attributes)
+
+    def _without_idle(self, key, program):
+        """The key, without attributes that another program had otherwise and that is equal: no step
+        reads them, so they may change in every step, as a model's counter of steps does."""
+        for other, old in self._programs.items():
+            if other[:-1] == key[:-1] and old.is_like(program):
+                self._idle |= {name for name, value in self._attributes.items()
+                               if other[-1].get(name, self) != value}
+        if self._idle:
+            self._attributes = self._attributes.without(self._idle)
+            self._programs = collections.OrderedDict(
+                ((*k[:-1], k[-1].without(self._idle)), p) for k, p in self._programs.items())
+        return (*key[:-1], self._attributes)
 
     def _count_settings(self, key):
         self._settings.add(key[0])
@@ -233,6 +261,7 @@ class TrainStep:
             for p, state in o.state.items():
                 made.append(id(p))
                 made += map(id, state.values())
+        made += seen(self._owners, self._cells)
         trained = [p.requires_grad for m in self._modules
                    for p in m._parameters.values() if p is not None]
         return made, (*trained, *(m.training for m in self._modules))
@@ -249,6 +278,11 @@ class TrainStep:
             self._torch = held
             self._programs.clear()
         self._modules = list(self.model.modules())
+        self._owners = owners_of(self.model, self.loss_fn)
+        self._cells = cells_of(self.loss_fn)
+        self._attributes = Attributes(
+            (name, described(value)) for name, value in
+            attributes(self.model, self.loss_fn).items()).without(self._idle)
         self._seen = self._look()
 
     def _take_over(self):

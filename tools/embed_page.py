@@ -50,7 +50,7 @@ def main(args):
     if not file.is_file() or file.read_text(encoding="utf-8") != header:
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_text(header, encoding="utf-8")
-    print("\n".join(str(path) for path in [pathlib.Path(__file__).resolve(), *read]))
+    print("\n".join(str(path.resolve()) for path in [pathlib.Path(__file__), *read]))
 
 
 if __name__ == "__main__":

@@ -38,7 +38,8 @@ over it and prints the result.
   --pipeline=NAME       simplify: all target-independent passes (the default); cpu: all that the CPU's compiler runs;
                         npu: the simulated NPU's compiler; none: only parse and verify
   --emit=FORM           how to print the result: hlo (the default), proto (a serialised HloModuleProto), dot; or what
-                        the CPU makes of it after all its passes: llvm, asm (its kernels), buffers (thunks and memory);
+                        the CPU makes of it after all its passes: llvm, asm (its kernels), buffers (thunks and memory), fusion
+                        (why each kernel is one of its own);
                         with --pipeline=npu npux (the program, for npu-run; the default), asm (the same as text), tiles
                         (the operations on tiles that it is made of), report; NPU_CONFIG and NPU_SET say for which machine
   --verify              with --pipeline=npu: prove bounds, order and tokens of the program that was made
@@ -61,7 +62,7 @@ struct Options {
   std::string emit;  // empty: the pipeline's default
 };
 
-constexpr std::string_view kForms[] = {"hlo", "proto", "dot", "llvm", "asm", "buffers"};
+constexpr std::string_view kForms[] = {"hlo", "proto", "dot", "llvm", "asm", "buffers", "fusion"};
 constexpr std::string_view kNpuForms[] = {"npux", "asm", "tiles", "report"};
 constexpr std::string_view kPipelines[] = {"simplify", "cpu", "npu", "none"};
 
@@ -73,7 +74,7 @@ absl::Status CheckWord(std::string_view option, std::string_view value,
 
 // Whether the form is what the CPU's compiler makes in the end.
 bool IsCompiled(std::string_view form) {
-  return form == "llvm" || form == "asm" || form == "buffers";
+  return form == "llvm" || form == "asm" || form == "buffers" || form == "fusion";
 }
 
 absl::StatusOr<Options> ParseOptions(const std::vector<std::string_view>& arguments) {
@@ -139,6 +140,7 @@ absl::StatusOr<std::string> CompiledText(const Options& options,
   LAZULI_ASSIGN_OR_RETURN(const backend::ThunkProgram program,
                           cpu::CompileModule(std::move(module), {}));
   if (options.emit == "buffers") return backend::PlanText(program);
+  if (options.emit == "fusion") return kernels.Joined("fusion.txt");
   return kernels.Joined(options.emit == "llvm" ? ".ir-with-opt.ll" : ".s");
 }
 

@@ -288,6 +288,7 @@ constexpr CompilerStage kCompilerStages[] = {
     {"hlo", "", true},  // without a compile
     {"optimized_hlo", "_after_optimizations.txt", true},
     {"optimized_hlo_dot", "_after_optimizations.dot", true},
+    {"fusion", "fusion.txt", false},
     {"llvm", ".ir-with-opt.ll", false},
     {"asm", ".s", false},
     {"npux", ".npux", false},

@@ -12,6 +12,7 @@
 #include "ir/hlo/windows.h"
 #include "ir/support/check.h"
 #include "lowering/passes/block_order.h"
+#include "lowering/passes/fusion_decision.h"
 #include "lowering/passes/rewriter.h"
 #include "lowering/passes/scheduled.h"
 
@@ -99,18 +100,28 @@ int64_t LineLength(const Shape& shape) {
   return shape.rank() == 0 ? 1 : shape.dim(shape.minor_to_major()[0]);
 }
 
+FusionDecision If(bool condition, std::string_view else_why_not) {
+  return condition ? FusionDecision::Joins() : FusionDecision::No(else_why_not);
+}
+
 // Whether the kernel that makes `first` can make `i`, too: elementwise values of one shape; sibling
 // reductions, and elementwise values of the shape that they reduce.
-bool ShareKernel(const FusionTarget& target, const Instruction* first, const Instruction* i) {
-  if (IsFold(first) || IsFold(i)) return false;
+FusionDecision ShareKernel(const FusionTarget& target, const Instruction* first,
+                           const Instruction* i) {
+  if (IsFold(first) || IsFold(i))
+    return FusionDecision::No("a reduction of several arrays shares its kernel with nothing");
   if (first->opcode() != Opcode::kReduce)
-    return first->IsElementwise() && i->IsElementwise() && SameOrder(first->shape(), i->shape());
+    return If(first->IsElementwise() && i->IsElementwise() && SameOrder(first->shape(), i->shape()),
+              "the kernels loop over different shapes, or one is not elementwise");
   const Shape& input = first->operand(0)->shape();
+  if (i->IsElementwise() && LineLength(input) < target.vector_line)
+    return FusionDecision::No("the reduced lines are too short for vectors that are written, too");
   if (i->IsElementwise())
-    return SameOrder(input, i->shape()) && LineLength(input) >= target.vector_line;
-  return i->opcode() == Opcode::kReduce && SameOrder(input, i->operand(0)->shape()) &&
-         SameOrder(first->shape(), i->shape()) &&
-         first->attrs_as<hlo::DimensionsAttrs>() == i->attrs_as<hlo::DimensionsAttrs>();
+    return If(SameOrder(input, i->shape()), "it has not the shape of what is reduced there");
+  return If(i->opcode() == Opcode::kReduce && SameOrder(input, i->operand(0)->shape()) &&
+                SameOrder(first->shape(), i->shape()) &&
+                first->attrs_as<hlo::DimensionsAttrs>() == i->attrs_as<hlo::DimensionsAttrs>(),
+            "the reductions there are of another shape or over other dimensions");
 }
 
 // The points that the instruction's kernel visits.
@@ -172,17 +183,17 @@ class Fuser {
   }
   void Place(Instruction* i);
   bool NeedsOwnGroup(const Instruction* i);
-  bool TryJoinUsers(Instruction* i);
-  bool TryJoinScatter(Instruction* i);
-  bool TryMergeUsers(Instruction* i);
+  FusionDecision TryJoinUsers(Instruction* i);
+  FusionDecision TryJoinScatter(Instruction* i);
+  FusionDecision TryMergeUsers(Instruction* i);
   bool ReadsElements(const FusionGroup& group, const FusionGroup& by) const;
-  bool MayMerge(const FusionGroup& a, const FusionGroup& b);
+  FusionDecision MayMerge(const FusionGroup& a, const FusionGroup& b);
   void Merge(FusionGroup& from, FusionGroup& into);
-  bool TryJoinAsOutput(Instruction* i);
-  bool TryJoinOneOf(std::vector<GroupIndex>& groups, Instruction* i);
+  FusionDecision TryJoinAsOutput(Instruction* i);
+  FusionDecision TryJoinOneOf(std::vector<GroupIndex>& groups, Instruction* i);
   bool IsFull(const FusionGroup& group) const;
-  bool MayJoin(const Instruction* i, const FusionGroup& group, bool as_output) const;
-  bool MayJoinAsOutput(const Instruction* i, const FusionGroup& group);
+  FusionDecision MayJoin(const Instruction* i, const FusionGroup& group, bool as_output) const;
+  FusionDecision MayJoinAsOutput(const Instruction* i, const FusionGroup& group);
   void Join(Instruction* i, FusionGroup& group);
   void JoinAsOutput(Instruction* i, FusionGroup& group);
   bool IsIn(const Instruction* i, const FusionGroup& group) const {
@@ -201,6 +212,7 @@ class Fuser {
   // Groups by what they read, and by what they reduce or what that is made of; the newest last.
   hlo::DenseMap<std::vector<GroupIndex>> readers_, reducing_;
   std::vector<FusionGroup> groups_;
+  FusionDecisions decisions_;
 };
 
 FusionGroup* Fuser::GroupOf(const Instruction* i) {
@@ -271,8 +283,17 @@ void Fuser::Place(Instruction* i) {
   if (!Fusible(i)) return;
   if (IsDuplicable(i)) {
     if (!NeedsOwnGroup(i)) return;
-  } else if (TryJoinUsers(i) || TryJoinScatter(i) || TryMergeUsers(i) || TryJoinAsOutput(i)) {
-    return;
+  } else {
+    FusionDecision with_users = TryJoinUsers(i);
+    if (!with_users.joins() && IsScatter(i)) with_users = TryJoinScatter(i);
+    if (with_users.joins()) return;
+    const FusionDecision merged = TryMergeUsers(i);
+    if (merged.joins()) return;
+    const FusionDecision beside = TryJoinAsOutput(i);
+    if (beside.joins()) return;
+    decisions_.Begins(*i, {{"not in the kernel of its users", with_users},
+                           {"its users' kernels do not become one", merged},
+                           {"not beside another result", beside}});
   }
   const BlockOrder::Block block = blocks_.Add(i);
   group_of_block_.resize(block + 1);
@@ -287,46 +308,64 @@ bool Fuser::IsFull(const FusionGroup& group) const {
          group.outputs.size() + 1 + group.operands.size() > target_.max_args;
 }
 
-bool Fuser::MayJoin(const Instruction* i, const FusionGroup& group, bool as_output) const {
-  if (blocks_.members(group.block).size() >= target_.max_members) return false;
+FusionDecision Fuser::MayJoin(const Instruction* i, const FusionGroup& group,
+                              bool as_output) const {
+  constexpr std::string_view kTooManyArrays = "that kernel would read and write too many arrays";
+  if (blocks_.members(group.block).size() >= target_.max_members)
+    return FusionDecision::No("that kernel has as many instructions as a kernel may have");
   std::size_t args = group.outputs.size() + (as_output ? 1 : 0) + group.operands.size();
   absl::InlinedVector<const Instruction*, 4> added;
   for (const Instruction* operand : i->operands()) {
-    if (args + added.size() > target_.max_args) return false;
+    if (args + added.size() > target_.max_args) return FusionDecision::No(kTooManyArrays);
     if (!group.operands.contains(operand) &&
         std::find(added.begin(), added.end(), operand) == added.end())
       added.push_back(operand);
   }
-  return args + added.size() <= target_.max_args;
+  return If(args + added.size() <= target_.max_args, kTooManyArrays);
 }
 
-bool Fuser::MayJoinAsOutput(const Instruction* i, const FusionGroup& group) {
-  if (!MayJoin(i, group, /*as_output=*/true)) return false;
+FusionDecision Fuser::MayJoinAsOutput(const Instruction* i, const FusionGroup& group) {
+  const FusionDecision fits = MayJoin(i, group, /*as_output=*/true);
+  if (!fits.joins()) return fits;
   const auto reads_it = [&](const Instruction* user) {
     return IsIn(user, group) && (ReadsAnywhere(user, i) || i->opcode() == Opcode::kReduce);
   };  // a reduction as the init of another
-  if (std::any_of(i->users().begin(), i->users().end(), reads_it)) return false;
-  if (i->opcode() == Opcode::kReduce && group.outputs.size() >= target_.max_siblings) return false;
-  return !group.scatters && ShareKernel(target_, group.outputs[0], i) &&
-         !blocks_.LeadsInto(i, group.block);
+  if (std::any_of(i->users().begin(), i->users().end(), reads_it))
+    return FusionDecision::No("the kernel reads it whole, so it must be known before");
+  if (i->opcode() == Opcode::kReduce && group.outputs.size() >= target_.max_siblings)
+    return FusionDecision::No("the kernel has as many reductions as registers hold");
+  if (group.scatters)
+    return FusionDecision::No("the kernel scatters, which leaves no room for another result");
+  const FusionDecision shares = ShareKernel(target_, group.outputs[0], i);
+  if (!shares.joins()) return shares;
+  return If(!blocks_.LeadsInto(i, group.block), "the kernel reads what is made of it elsewhere");
 }
 
 // Joins the group that all users are in.
-bool Fuser::TryJoinUsers(Instruction* i) {
-  if (IsRootOnly(i) || i->IsRoot() || i->users().empty()) return false;
+FusionDecision Fuser::TryJoinUsers(Instruction* i) {
+  if (i->IsRoot() || i->users().empty()) return FusionDecision::No("it is a result of the program");
+  if (IsRootOnly(i)) return FusionDecision::No("a reduction is known only when its loop has ended");
   FusionGroup* const group = GroupOf(i->users()[0]);
-  if (group == nullptr) return false;
+  if (group == nullptr)
+    return FusionDecision::No("a user is not in a kernel, but a library call, a copy or a result");
   for (const Instruction* user : i->users()) {
     const bool is_init =
         user->opcode() == Opcode::kReduce &&
         std::find(user->operands().begin(), user->operands().begin() + user->operand_count() / 2,
                   i) == user->operands().begin() + user->operand_count() / 2;
-    if (!IsIn(user, *group) || !ReadsOnce(user) || ReadsAnywhere(user, i) || is_init) return false;
+    if (!IsIn(user, *group)) return FusionDecision::No("users are in several kernels, or in none");
+    if (!ReadsOnce(user))
+      return FusionDecision::No(
+          "a user reads each element several times, and would make it as often");
+    if (ReadsAnywhere(user, i) || is_init)
+      return FusionDecision::No("a user reads any of its elements, which must lie in memory");
   }
-  if (!MayJoin(i, *group, /*as_output=*/false)) return false;
-  if (IsGather(i) && group->scatters) return false;
+  const FusionDecision fits = MayJoin(i, *group, /*as_output=*/false);
+  if (!fits.joins()) return fits;
+  if (IsGather(i) && group->scatters)
+    return FusionDecision::No("a kernel that scatters takes no gather in");
   Join(i, *group);
-  return true;
+  return FusionDecision::Joins();
 }
 
 // Whether what `by` reads of the group's outputs it reads element by element: it need not lie in
@@ -340,15 +379,19 @@ bool Fuser::ReadsElements(const FusionGroup& group, const FusionGroup& by) const
   });
 }
 
-bool Fuser::MayMerge(const FusionGroup& a, const FusionGroup& b) {
-  if (!ReadsElements(a, b) || !ReadsElements(b, a)) return false;
+FusionDecision Fuser::MayMerge(const FusionGroup& a, const FusionGroup& b) {
+  if (!ReadsElements(a, b) || !ReadsElements(b, a))
+    return FusionDecision::No("one reads the other's results in another order");
   const auto members = [&](const FusionGroup& group) {
     return blocks_.members(group.block).size();
   };
-  if (members(a) + members(b) >= target_.max_members) return false;
+  if (members(a) + members(b) >= target_.max_members)
+    return FusionDecision::No("together they have more instructions than a kernel may have");
   std::size_t args = a.outputs.size() + b.outputs.size() + a.operands.size();
   for (const Instruction* operand : b.operands) args += a.operands.contains(operand) ? 0 : 1;
-  return args <= target_.max_args && blocks_.MayMerge(a.block, b.block);
+  if (args > target_.max_args)
+    return FusionDecision::No("together they read and write too many arrays");
+  return If(blocks_.MayMerge(a.block, b.block), "something between them waits for one of them");
 }
 
 void Fuser::Merge(FusionGroup& from, FusionGroup& into) {
@@ -368,8 +411,9 @@ void Fuser::Merge(FusionGroup& from, FusionGroup& into) {
 
 // Makes one group of those that its users are in, loops over the same points, so that its result
 // never reaches memory.
-bool Fuser::TryMergeUsers(Instruction* i) {
-  if (!i->IsElementwise() || i->IsRoot() || i->users().size() < 2) return false;
+FusionDecision Fuser::TryMergeUsers(Instruction* i) {
+  if (!i->IsElementwise() || i->IsRoot() || i->users().size() < 2)
+    return FusionDecision::No("only elementwise values with several users make their kernels one");
   const auto is_loop_here = [&](const Instruction* output) {
     return output->IsElementwise() && SameOrder(output->shape(), i->shape());
   };
@@ -377,18 +421,20 @@ bool Fuser::TryMergeUsers(Instruction* i) {
     const FusionGroup* const group = GroupOf(user);
     if (group == nullptr || group->scatters || !is_loop_here(user) ||
         !is_loop_here(group->outputs[0]))
-      return false;
+      return FusionDecision::No("a user is not elementwise in a kernel of this shape");
   }
   FusionGroup* const into = GroupOf(i->users()[0]);
   for (const Instruction* user : i->users()) {
     if (IsIn(user, *into)) continue;
     FusionGroup* const from = GroupOf(user);
-    if (!MayMerge(*from, *into)) return false;
+    const FusionDecision merge = MayMerge(*from, *into);
+    if (!merge.joins()) return merge;
     Merge(*from, *into);
   }
-  if (!MayJoin(i, *into, /*as_output=*/false)) return false;
+  const FusionDecision fits = MayJoin(i, *into, /*as_output=*/false);
+  if (!fits.joins()) return fits;
   Join(i, *into);
-  return true;
+  return FusionDecision::Joins();
 }
 
 // Each element of the result is written once, by the one window that it lies in.
@@ -399,10 +445,13 @@ bool WindowsTile(const Instruction* scatter) {
 }
 
 // A select-and-scatter joins its users if all they do is elementwise work on its result.
-bool Fuser::TryJoinScatter(Instruction* i) {
-  if (!IsScatter(i) || i->IsRoot() || i->users().empty() || !WindowsTile(i)) return false;
+FusionDecision Fuser::TryJoinScatter(Instruction* i) {
+  if (i->IsRoot() || i->users().empty()) return FusionDecision::No("it is a result of the program");
+  if (!WindowsTile(i))
+    return FusionDecision::No(
+        "its windows overlap or leave gaps, so elements are not done at once");
   FusionGroup* const group = GroupOf(i->users()[0]);
-  if (group == nullptr) return false;
+  if (group == nullptr) return FusionDecision::No("a user is not in a kernel");
   const auto here = [&](const Instruction* user) { return IsIn(user, *group); };
   const auto elementwise = [&](const Instruction* member) {
     return member->IsElementwise() && SameOrder(member->shape(), i->shape());
@@ -410,36 +459,48 @@ bool Fuser::TryJoinScatter(Instruction* i) {
   const auto members = blocks_.members(group->block);
   if (group->scatters || group->outputs.size() > 1 ||
       !std::all_of(i->users().begin(), i->users().end(), here) ||
-      !std::all_of(members.begin(), members.end(), elementwise) ||
-      !MayJoin(i, *group, /*as_output=*/false))
-    return false;
+      !std::all_of(members.begin(), members.end(), elementwise))
+    return FusionDecision::No("its users are not one elementwise kernel with one result");
+  const FusionDecision fits = MayJoin(i, *group, /*as_output=*/false);
+  if (!fits.joins()) return fits;
   group->scatters = true;
   Join(i, *group);
-  return true;
+  return FusionDecision::Joins();
 }
 
 // Becomes a further output of a group that reads it, or that reads the same arrays.
-bool Fuser::TryJoinAsOutput(Instruction* i) {
+FusionDecision Fuser::TryJoinAsOutput(Instruction* i) {
   const bool reduces = i->opcode() == Opcode::kReduce;
-  if (IsFold(i) || (IsRootOnly(i) && !reduces)) return false;
+  if (IsFold(i) || (IsRootOnly(i) && !reduces))
+    return FusionDecision::No("its kernel has room for no other result");
   // A select-and-scatter that could join `i` saves more than a reduction of `i` that does.
   const auto tiles = [](const Instruction* operand) {
     return IsScatter(operand) && WindowsTile(operand);
   };
-  if (std::any_of(i->operands().begin(), i->operands().end(), tiles)) return false;
-  if (!reduces && TryJoinOneOf(readers_[i], i)) return true;
+  if (std::any_of(i->operands().begin(), i->operands().end(), tiles))
+    return FusionDecision::No("it leads the kernel of the select-and-scatter that it reads");
+  FusionDecision best = FusionDecision::No("no kernel reads it or what it reads");
+  // Keeps the reason of the last kernel that was tried.
+  const auto joins_one_of = [&](std::vector<GroupIndex>& groups) {
+    if (groups.empty()) return false;
+    best = TryJoinOneOf(groups, i);
+    return best.joins();
+  };
+  if (!reduces && joins_one_of(readers_[i])) return best;
   const std::vector<const Instruction*> sources =
       reduces ? SourcesOf(i)
               : std::vector<const Instruction*>(i->operands().begin(), i->operands().end());
-  return std::any_of(sources.begin(), sources.end(), [&](const Instruction* source) {
-    if (IsDuplicable(source) || !SameDims(source->shape(), SpaceOf(i))) return false;
-    return TryJoinOneOf(readers_[source], i) || TryJoinOneOf(reducing_[source], i);
-  });
+  for (const Instruction* source : sources) {
+    if (IsDuplicable(source) || !SameDims(source->shape(), SpaceOf(i))) continue;
+    if (joins_one_of(readers_[source]) || joins_one_of(reducing_[source])) break;
+  }
+  return best;
 }
 
 // Joins the nearest group that takes the instruction as a further output. Full ones are dropped, so
 // that nobody looks at them again.
-bool Fuser::TryJoinOneOf(std::vector<GroupIndex>& groups, Instruction* i) {
+FusionDecision Fuser::TryJoinOneOf(std::vector<GroupIndex>& groups, Instruction* i) {
+  FusionDecision decision = FusionDecision::No("the kernels that read the same are full");
   std::size_t tried = 0;
   for (std::size_t k = groups.size(); k-- > 0 && tried < kMaxTried;) {
     FusionGroup& group = groups_[groups[k]];
@@ -448,11 +509,12 @@ bool Fuser::TryJoinOneOf(std::vector<GroupIndex>& groups, Instruction* i) {
       continue;
     }
     ++tried;
-    if (!MayJoinAsOutput(i, group)) continue;
+    decision = MayJoinAsOutput(i, group);
+    if (!decision.joins()) continue;
     JoinAsOutput(i, group);
-    return true;
+    break;
   }
-  return false;
+  return decision;
 }
 
 // Clones a group into a fused computation, member after member in post-order.

@@ -190,6 +190,7 @@ def test_compiler_ir_of_each_stage():
     assert ir("optimized_hlo_dot")(x, w).startswith("digraph")
     assert "define void @kernel(" in ir("llvm")(x, w)
     assert ".globl\tkernel" in ir("asm")(x, w)
+    assert "begins a kernel of its own:\n  not in the kernel of its users: " in ir("fusion")(x, w)
     assert lz.debug.compiler_ir(lambda a: a + a)(x).startswith("HloModule lambda")
 
 
@@ -204,7 +205,7 @@ def test_compiler_ir_of_the_npu():
 
 def test_compiler_ir_says_what_there_is():
     x = lz.ones(2)
-    with pytest.raises(lz.InvalidArgumentError, match="there is no stage mlir; there are hlo, optimized_hlo, optimized_hlo_dot, llvm, asm, npux"):
+    with pytest.raises(lz.InvalidArgumentError, match="there is no stage mlir; there are hlo, optimized_hlo, optimized_hlo_dot, fusion, llvm, asm, npux"):
         lz.debug.compiler_ir(lambda a: a, "mlir")(x)
     with pytest.raises(lz.NotFoundError, match="compiler_ir: interpreter:0 makes no llvm of doubled"):
         def doubled(a):

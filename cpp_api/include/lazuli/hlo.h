@@ -121,6 +121,7 @@ class LAZULI_API HloModule {
   //   hlo                the module as it is
   //   optimized_hlo      what the device's passes make of it
   //   optimized_hlo_dot  that for GraphViz
+  //   fusion             why each of its kernels is one of its own, and not part of another
   //   llvm               LLVM IR of its kernels
   //   asm                assembly of its kernels, or of an NPU's programs
   //   npux               an NPU's program, as its tools read it

@@ -40,6 +40,14 @@ absl::Status ComputationClient::CheckPlacement(std::unique_ptr<hlo::Module>,
   return absl::OkStatus();
 }
 
+absl::StatusOr<std::string> Executable::Serialize() const {
+  return Unimplemented("programs of this device cannot be saved");
+}
+
+absl::StatusOr<ExecutablePtr> ComputationClient::Deserialize(std::string_view) {
+  return Unimplemented("programs of ", platform(), " cannot be saved");
+}
+
 absl::StatusOr<Device> ComputationClient::FirstDevice(const CompileOptions& options) const {
   const absl::Span<const Device> all = devices();
   for (const int64_t ordinal : options.device_assignment) {

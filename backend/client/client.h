@@ -129,6 +129,8 @@ struct ExecutableStats {
   // Results that need memory of their own even if the caller gives up all that they may take.
   int64_t output_bytes = 0;
   int64_t code_bytes = 0;  // memory the executable holds, for the cache's limit
+  LAZULI_ATTRS(kernels, library_calls, reorders, evaluator_thunks, temp_bytes, live_temp_bytes,
+               output_bytes, code_bytes);
 };
 
 class Executable {
@@ -139,6 +141,9 @@ class Executable {
   virtual const ExecutableStats& stats() const = 0;
   // The optimised module as text, then the thunks, one per line.
   virtual std::string ToString() const = 0;
+  // All of it as bytes, of which Deserialize of a client of this platform, in a process of the same
+  // build on such a machine, makes an equal executable without a compile. Unimplemented by default.
+  virtual absl::StatusOr<std::string> Serialize() const;
 };
 using ExecutablePtr = std::shared_ptr<Executable>;
 
@@ -161,6 +166,9 @@ class ComputationClient {
   // Takes un-optimised HLO; all passes run inside.
   virtual absl::StatusOr<ExecutablePtr> Compile(std::unique_ptr<hlo::Module> module,
                                                 const CompileOptions& options) = 0;
+  // The executable that Serialize wrote. The bytes may be machine code: they must come from somebody
+  // who may run code here. FailedPrecondition where another build or machine wrote them.
+  virtual absl::StatusOr<ExecutablePtr> Deserialize(std::string_view bytes);
   // An error if something of the module would have to run on the host, which is asked of each op
   // that is recorded where the options have no soft placement.
   virtual absl::Status CheckPlacement(std::unique_ptr<hlo::Module> module,

@@ -10,10 +10,12 @@
 #include "backend/cpu/codegen/kernel.h"
 #include "backend/cpu/codegen/symbolizer.h"
 #include "backend/cpu/compiler.h"
+#include "backend/cpu/program_kinds.h"
 #include "backend/cpu/runtime/library.h"
 #include "backend/runtime/buffer_report.h"
 #include "backend/runtime/executable.h"
 #include "backend/runtime/host_buffer.h"
+#include "backend/runtime/program_file.h"
 #include "ir/hlo/dump/module_dump.h"
 #include "ir/support/flags.h"
 #include "ir/support/fork.h"
@@ -54,10 +56,13 @@ class CpuClient final : public ComputationClient {
   absl::StatusOr<Literal> ToHost(const Buffer& buffer) override;
   absl::StatusOr<ExecutablePtr> Compile(std::unique_ptr<hlo::Module> module,
                                         const CompileOptions& options) override;
+  absl::StatusOr<ExecutablePtr> Deserialize(std::string_view bytes) override;
   absl::StatusOr<MemoryStats> memory_stats(Device) const override { return allocator_->stats(); }
   std::vector<std::string> engines() const override { return {KernelEngine(), LibraryEngine()}; }
 
  private:
+  ExecutablePtr MakeExecutable(ThunkProgram program, Device first) const;
+
   std::vector<Device> devices_;
   std::shared_ptr<Allocator> allocator_;
 };
@@ -104,8 +109,19 @@ absl::StatusOr<ExecutablePtr> CpuClient::Compile(std::unique_ptr<hlo::Module> mo
     dump.AfterText("-memory-usage-report.txt", MemoryUsageText(program));
     dump.AfterText("-thunks.txt", ThunksText(program));
   }
+  return MakeExecutable(std::move(program), first);
+}
+
+absl::StatusOr<ExecutablePtr> CpuClient::Deserialize(std::string_view bytes) {
+  const std::shared_lock compiling(CompileMutex::Mutex());
+  LAZULI_ASSIGN_OR_RETURN(ThunkProgram program, ReadProgram(bytes, CpuProgramKinds()));
+  LAZULI_ASSIGN_OR_RETURN(const Device first, FirstDevice(program.options));
+  return MakeExecutable(std::move(program), first);
+}
+
+ExecutablePtr CpuClient::MakeExecutable(ThunkProgram program, Device first) const {
   return MakeThunkExecutable(
-      std::move(program), allocator_, first,
+      std::move(program), allocator_, first, CpuProgramKinds(),
       [](const ThunkProgram& running, absl::FunctionRef<absl::Status()> thunks) {
         const ScopedLibraryThreads threads(running.options.num_threads);
         return thunks();

@@ -19,9 +19,8 @@
 #include "backend/cpu/runtime/fft_thunk.h"
 #include "backend/cpu/runtime/gather_thunk.h"
 #include "backend/cpu/runtime/index_check_thunk.h"
-#include "backend/cpu/runtime/library.h"
-#include "backend/cpu/runtime/padding_guard.h"
 #include "backend/cpu/runtime/philox_thunk.h"
+#include "backend/cpu/runtime/planned_call.h"
 #include "backend/cpu/runtime/sort_thunk.h"
 #include "backend/cpu/runtime/table_thunk.h"
 #include "backend/cpu/runtime/topk_thunk.h"
@@ -57,16 +56,19 @@ bool SameMemoryOrder(const Shape& a, const Shape& b) {
   return true;
 }
 
-// The plan of an equal spec, or a new one by `make`.
-template <class Spec, class Make>
-absl::StatusOr<LibraryPlan> PlanOnce(std::vector<std::pair<Spec, LibraryPlan>>& plans,
-                                     const Spec& spec, Make make, int threads) {
-  for (const auto& [planned, plan] : plans) {
-    if (planned == spec) return plan;
-  }
-  LAZULI_ASSIGN_OR_RETURN(LibraryPlan plan, make(spec, threads));
-  plans.emplace_back(spec, plan);
-  return plan;
+// Why there is no thunk of a kind for an instruction, which the evaluator runs then: a sentence without
+// its end. Empty: there is one.
+using Reason = std::string;
+const char kDone[] = "";
+
+// For instructions that no kernel took in, and that move nothing.
+Reason NoKernel(const Instruction& i) {
+  return KernelsAvailable() ? Str("there is no code for ", i.shape())
+                            : std::string("this build has no LLVM");
+}
+Reason NoCall(const Instruction& i) {
+  return Str("there is no library call for ", i.operand(0)->shape(), " and ",
+             i.operand(1)->shape());
 }
 
 // How an instruction runs a computation.
@@ -105,29 +107,31 @@ class ThunkEmitter {
                             absl::Span<const MayUpdate> updates);
   absl::Status EmitParameters(const hlo::Computation& computation);
   absl::Status EmitInstruction(const Instruction& i);
+  absl::StatusOr<Reason> EmitThunk(const Instruction& i);
   bool IsForSortsOnly(const Instruction& i) const;
   bool EmitAlias(const Instruction& i);
-  bool EmitFusion(const Instruction& i);
-  bool EmitCopy(const Instruction& i);
-  absl::StatusOr<bool> EmitDot(const Instruction& i);
-  absl::StatusOr<LibraryPlan> ConvolutionPlan(const Instruction& i,
-                                              ConvolutionSpec::Computes& computes);
-  absl::StatusOr<bool> EmitConvolution(const Instruction& i);
+  Reason EmitFusion(const Instruction& i);
+  Reason EmitCopy(const Instruction& i);
+  absl::StatusOr<Reason> EmitDot(const Instruction& i);
+  // An equal one of before, or a new one.
+  absl::StatusOr<std::shared_ptr<const PlannedCall>> Plan(CallSpec spec);
+  absl::StatusOr<Reason> EmitConvolution(const Instruction& i);
+  void EmitCall(std::string_view kind, const Instruction& i,
+                const std::shared_ptr<const PlannedCall>& call, LibraryBufferIds ids);
   template <class Make>
-  bool EmitArray(const Instruction& i, Make&& make);
+  Reason EmitArray(const Instruction& i, Make&& make);
   template <class Make>
-  bool EmitRowMajor(const Instruction& i, Make&& make);
+  Reason EmitRowMajor(const Instruction& i, Make&& make);
   template <class Make>
-  bool EmitWithScratch(const Instruction& i, Make&& make);
-  bool EmitControl(const Instruction& i);
-  bool EmitRandom(const Instruction& i);
-  bool EmitCustomCall(const Instruction& i);
+  Reason EmitWithScratch(const Instruction& i, Make&& make);
+  Reason EmitControl(const Instruction& i);
+  Reason EmitRandom(const Instruction& i);
+  Reason EmitCustomCall(const Instruction& i);
   bool Stays(BufferId buffer) const;
-  BufferId Packed(const Instruction& user, std::shared_ptr<const LibraryPacking> packing,
+  BufferId Packed(const Instruction& user, const std::shared_ptr<const PlannedCall>& call,
                   BufferId weights, int64_t runs_without = 0);
   void PlacePackings();
-  // `denied`: why, if that is the filter's.
-  absl::Status EmitEvaluator(const Instruction& i, std::string_view denied);
+  absl::Status EmitEvaluator(const Instruction& i, std::string_view reason);
   Leaves RowMajorOperands(const Instruction& i);
   BufferId RowMajor(const Instruction& user, BufferId buffer, const Shape& shape);
   absl::Status EmitOutputs(const hlo::Computation& computation);
@@ -143,14 +147,10 @@ class ThunkEmitter {
   using Callee = std::pair<const hlo::Computation*, CallRole>;
   std::vector<Callee> CalleesOf(const Instruction& i) const;
   std::map<Callee, const ThunkSequence*> sequences_;
-  ThunkSequence* sequence_ = nullptr;  // that is being emitted
-  bool updates_parameters_ = false;    // it is a body
-  // What was planned: layers of one shape share their calls.
-  template <class Spec>
-  using Plans = std::vector<std::pair<Spec, LibraryPlan>>;
-  Plans<MatmulSpec> matmuls_;
-  Plans<ConvolutionSpec> convolutions_;
-  std::vector<KeptPacking> packings_;  // of the sequence's parameters
+  ThunkSequence* sequence_ = nullptr;                      // that is being emitted
+  bool updates_parameters_ = false;                        // it is a body
+  std::vector<std::shared_ptr<const PlannedCall>> calls_;  // layers of one shape share them
+  std::vector<KeptPacking> packings_;                      // of the sequence's parameters
   std::unordered_map<const Instruction*, Leaves> leaves_;
   std::unordered_map<const Instruction*, std::shared_ptr<const Kernel>> kernels_;
 };
@@ -316,61 +316,46 @@ absl::Status ThunkEmitter::EmitInstruction(const Instruction& i) {
     if (const std::string why = filter_.WhyDenied(i.opcode()); !why.empty())
       return EmitEvaluator(i, why);
   }
+  LAZULI_ASSIGN_OR_RETURN(const Reason why_not, EmitThunk(i));
+  return why_not.empty() ? absl::OkStatus() : EmitEvaluator(i, why_not);
+}
+
+absl::StatusOr<Reason> ThunkEmitter::EmitThunk(const Instruction& i) {
   switch (i.opcode()) {
     case Opcode::kFusion:
-      if (EmitFusion(i)) return absl::OkStatus();
-      break;
-    case Opcode::kDot: {
-      LAZULI_ASSIGN_OR_RETURN(const bool done, EmitDot(i));
-      if (done) return absl::OkStatus();
-      break;
-    }
-    case Opcode::kConvolution: {
-      LAZULI_ASSIGN_OR_RETURN(const bool done, EmitConvolution(i));
-      if (done) return absl::OkStatus();
-      break;
-    }
+      return EmitFusion(i);
+    case Opcode::kDot:
+      return EmitDot(i);
+    case Opcode::kConvolution:
+      return EmitConvolution(i);
     case Opcode::kDynamicSlice:
     case Opcode::kDynamicUpdateSlice:
-      if (EmitArray(i, MakeDynamicSliceThunk)) return absl::OkStatus();
-      break;
+      return EmitArray(i, MakeDynamicSliceThunk);
     case Opcode::kGather:
-      if (EmitRowMajor(i, MakeGatherThunk)) return absl::OkStatus();
-      break;
+      return EmitRowMajor(i, MakeGatherThunk);
     case Opcode::kScatter:
-      if (EmitRowMajor(i, MakeScatterThunk)) return absl::OkStatus();
-      break;
+      return EmitRowMajor(i, MakeScatterThunk);
     case Opcode::kReduceWindow:
-      if (EmitRowMajor(i, MakeCumulativeThunk)) return absl::OkStatus();
-      break;
+      return EmitRowMajor(i, MakeCumulativeThunk);
     case Opcode::kWhile:
     case Opcode::kConditional:
     case Opcode::kCall:
-      if (EmitControl(i)) return absl::OkStatus();
-      break;
+      return EmitControl(i);
     case Opcode::kRngBitGenerator:
-      if (EmitRandom(i)) return absl::OkStatus();
-      break;
+      return EmitRandom(i);
     case Opcode::kConvert:
-      if (EmitRowMajor(i, MakeTableThunk)) return absl::OkStatus();
-      break;
+      return EmitRowMajor(i, MakeTableThunk);
     case Opcode::kFft:
-      if (EmitWithScratch(i, MakeFftThunk)) return absl::OkStatus();
-      break;
+      return EmitWithScratch(i, MakeFftThunk);
     case Opcode::kSort:
-      if (EmitWithScratch(i, MakeSortThunk)) return absl::OkStatus();
-      break;
+      return EmitWithScratch(i, MakeSortThunk);
     case Opcode::kTopk:
-      if (EmitWithScratch(i, MakeTopKThunk)) return absl::OkStatus();
-      break;
+      return EmitWithScratch(i, MakeTopKThunk);
     case Opcode::kCustomCall:
-      if (EmitCustomCall(i)) return absl::OkStatus();
-      break;
+      return EmitCustomCall(i);
     default:
-      if (EmitCopy(i)) return absl::OkStatus();
-      break;
+      return EmitCopy(i);
   }
-  return EmitEvaluator(i, "");
 }
 
 // Instructions whose value is memory that exists already.
@@ -379,7 +364,7 @@ bool ThunkEmitter::EmitAlias(const Instruction& i) {
     case Opcode::kConstant: {
       BufferId id = NewBuffer(i.shape().byte_size());
       program_.slot(id).kind = BufferSlot::Kind::kConstant;
-      program_.constants.push_back({.buffer = id, .data = i.literal().raw()});
+      program_.constants.push_back({.buffer = id, .constant = &i});
       leaves_[&i] = {id};
       return i.shape().IsArray();
     }
@@ -411,9 +396,10 @@ bool ThunkEmitter::EmitAlias(const Instruction& i) {
   }
 }
 
-bool ThunkEmitter::EmitFusion(const Instruction& i) {
+Reason ThunkEmitter::EmitFusion(const Instruction& i) {
   const auto found = kernels_.find(&i);
-  if (found == kernels_.end()) return false;
+  if (found == kernels_.end())
+    return "the program that it came with orders it among other instructions";
   const auto& kernel = found->second;
   leaves_[&i] = NewLeaves(i.shape());
   const BufferId scratch = kernel->scratch_bytes() > 0 ? NewBuffer(kernel->scratch_bytes()) : -1;
@@ -423,30 +409,37 @@ bool ThunkEmitter::EmitFusion(const Instruction& i) {
     program_.stats.reorders += inner->opcode() == Opcode::kCopy &&
                                !SameMemoryOrder(inner->shape(), inner->operand(0)->shape());
   }
-  return true;
+  return kDone;
 }
 
-bool ThunkEmitter::EmitCopy(const Instruction& i) {
+Reason ThunkEmitter::EmitCopy(const Instruction& i) {
   const Leaves operands = OperandLeaves(i);
   auto pieces = PiecesOf(i, operands);
-  if (!pieces) return false;
+  if (!pieces) return NoKernel(i);
   leaves_[&i] = NewLeaves(i.shape());
   std::optional<BufferId> fill;
   if (i.opcode() == Opcode::kPad) fill = operands[1];
   Emit(MakeCopyThunk(i, leaf(&i), *std::move(pieces), fill));
   program_.stats.reorders += i.opcode() == Opcode::kCopy;
-  return true;
+  return kDone;
 }
 
-absl::StatusOr<bool> ThunkEmitter::EmitDot(const Instruction& i) {
+absl::StatusOr<std::shared_ptr<const PlannedCall>> ThunkEmitter::Plan(CallSpec spec) {
+  for (const auto& call : calls_) {
+    if (call->spec() == spec) return call;
+  }
+  LAZULI_ASSIGN_OR_RETURN(auto call,
+                          PlannedCall::Make(std::move(spec), program_.options.num_threads));
+  return calls_.emplace_back(std::move(call));
+}
+
+absl::StatusOr<Reason> ThunkEmitter::EmitDot(const Instruction& i) {
   std::optional<DotPlan> plan = PlanDot(i);
-  if (!plan) return false;
+  if (!plan) return NoCall(i);
   // Packing for speed only is no use of memory that is short.
   plan->spec.b_stays = !plan->pack[1] && Stays(leaf(i.operand(1))) && program_.options.keeps_copies;
-  LAZULI_ASSIGN_OR_RETURN(LibraryPlan library,
-                          PlanOnce(matmuls_, plan->spec, PlanMatmul, program_.options.num_threads));
-  auto& call = library.call;
-  if (call == nullptr) return false;
+  LAZULI_ASSIGN_OR_RETURN(const auto call, Plan({.matmul = plan->spec}));
+  if (!call->has_call()) return NoCall(i);
   BufferId inputs[2];
   for (int64_t k = 0; k < 2; ++k) {
     inputs[k] = leaf(i.operand(k));
@@ -458,58 +451,33 @@ absl::StatusOr<bool> ThunkEmitter::EmitDot(const Instruction& i) {
   }
   leaves_[&i] = NewLeaves(i.shape());
   LibraryBufferIds ids{.a = inputs[0], .b = inputs[1], .result = leaf(&i)};
-  if (call->scratch_bytes() > 0) ids.scratch = NewBuffer(call->scratch_bytes());
-  if (library.packing != nullptr)
-    ids.packed = Packed(i, std::move(library.packing), ids.b, kRunsBeforePacking);
-  Emit(MakeLibraryThunk("matmul", i, std::move(call), ids));
-  ++program_.stats.library_calls;
-  return true;
+  if (call->packing() != nullptr) ids.packed = Packed(i, call, ids.b, kRunsBeforePacking);
+  EmitCall("matmul", i, call, ids);
+  return kDone;
 }
 
-// The library's call; its own, or what is exact, where the library has none or multiplies padding.
-absl::StatusOr<LibraryPlan> ThunkEmitter::ConvolutionPlan(const Instruction& i,
-                                                          ConvolutionSpec::Computes& computes) {
-  LibraryPlan plan;
-  if (const std::optional<ConvolutionSpec> spec = MatchConvolution(i)) {
-    LAZULI_ASSIGN_OR_RETURN(
-        plan, PlanOnce(convolutions_, *spec, PlanConvolution, program_.options.num_threads));
-    if (plan.call != nullptr) computes = spec->computes;
-    if (plan.call != nullptr && !plan.multiplies_padding) return plan;
-  }
-  LibraryPlan own;
-  if (const std::optional<WindowedConvolution> spec = AnyConvolution(i))
-    own.call = PlanEigenConvolution(*spec, program_.options.num_threads);
-  if (plan.call != nullptr && plan.packing == nullptr) {
-    own.call = MakePaddingGuard({.fast = plan.call,
-                                 .exact = own.call,
-                                 .swapped = computes == ConvolutionSpec::Computes::kSource,
-                                 .factors = i.operand(1)->shape().num_elements(),
-                                 .results = i.shape().num_elements()});
-  } else {
-    computes = ConvolutionSpec::Computes::kTarget;
-  }
-  return own;
-}
-
-absl::StatusOr<bool> ThunkEmitter::EmitConvolution(const Instruction& i) {
-  using Computes = ConvolutionSpec::Computes;
-  Computes computes = Computes::kTarget;
-  LAZULI_ASSIGN_OR_RETURN(LibraryPlan plan, ConvolutionPlan(i, computes));
-  auto& call = plan.call;
-  if (call == nullptr) return false;
-  BufferId a = leaf(i.operand(0)), b = leaf(i.operand(1));
-  // Backward data has weights and target as inputs; in HLO the gradient of the target comes first.
-  if (computes == Computes::kSource) std::swap(a, b);
-  if (plan.packing != nullptr) {
-    BufferId& weights = computes == Computes::kTarget ? b : a;
-    weights = Packed(i, std::move(plan.packing), weights);
+absl::StatusOr<Reason> ThunkEmitter::EmitConvolution(const Instruction& i) {
+  LAZULI_ASSIGN_OR_RETURN(const auto call,
+                          Plan({.library = MatchConvolution(i), .own = AnyConvolution(i)}));
+  if (!call->has_call()) return NoCall(i);
+  LibraryBufferIds ids{.a = leaf(i.operand(0)), .b = leaf(i.operand(1))};
+  if (call->swapped()) std::swap(ids.a, ids.b);
+  if (call->packing() != nullptr) {
+    BufferId& weights = call->swapped() ? ids.a : ids.b;
+    weights = Packed(i, call, weights);
   }
   leaves_[&i] = NewLeaves(i.shape());
-  LibraryBufferIds ids{.a = a, .b = b, .result = leaf(&i)};
-  if (call->scratch_bytes() > 0) ids.scratch = NewBuffer(call->scratch_bytes());
-  Emit(MakeLibraryThunk("convolution", i, std::move(call), ids));
+  ids.result = leaf(&i);
+  EmitCall("convolution", i, call, ids);
+  return kDone;
+}
+
+void ThunkEmitter::EmitCall(std::string_view kind, const Instruction& i,
+                            const std::shared_ptr<const PlannedCall>& call, LibraryBufferIds ids) {
+  const int64_t scratch = call->call().scratch_bytes();
+  if (scratch > 0) ids.scratch = NewBuffer(scratch);
+  Emit(MakeLibraryThunk(kind, i, call, ids));
   ++program_.stats.library_calls;
-  return true;
 }
 
 // Whether it is a parameter of which the next run is likely to have the same: no output updates it.
@@ -521,10 +489,10 @@ bool ThunkEmitter::Stays(BufferId buffer) const {
 }
 
 BufferId ThunkEmitter::Packed(const Instruction& user,
-                              std::shared_ptr<const LibraryPacking> packing, BufferId weights,
+                              const std::shared_ptr<const PlannedCall>& call, BufferId weights,
                               int64_t runs_without) {
-  const BufferId packed = NewBuffer(packing->bytes());
-  auto thunk = MakePackingThunk(user, std::move(packing), weights, packed);
+  const BufferId packed = NewBuffer(call->packing()->bytes());
+  auto thunk = MakePackingThunk(user, call, weights, packed);
   const BufferSlot& slot = program_.slot(weights);
   if (slot.kind == BufferSlot::Kind::kParameter) {
     packings_.push_back({slot.index, std::move(thunk), runs_without});
@@ -554,45 +522,48 @@ void ThunkEmitter::PlacePackings() {
                            std::make_move_iterator(first.end()));
 }
 
-// A thunk whose result is one array; `make` may refuse.
+// A thunk whose result is one array.
 template <class Make>
-bool ThunkEmitter::EmitArray(const Instruction& i, Make&& make) {
+Reason ThunkEmitter::EmitArray(const Instruction& i, Make&& make) {
   const BufferId result = NewBuffer(i.shape().byte_size());
   auto thunk = make(i, OperandLeaves(i), result);
-  if (thunk == nullptr) return false;
-  Emit(std::move(thunk));
+  if (!thunk.ok()) return Reason(thunk.reason());
+  Emit(thunk.Take());
   leaves_[&i] = {result};
-  return true;
+  return kDone;
 }
 
 // The same, for what knows no other layouts.
 template <class Make>
-bool ThunkEmitter::EmitRowMajor(const Instruction& i, Make&& make) {
+Reason ThunkEmitter::EmitRowMajor(const Instruction& i, Make&& make) {
   const auto has_layout = [](const Instruction* x) { return x->shape().has_layout(); };
   if (!i.shape().IsArray() || has_layout(&i) ||
       std::any_of(i.operands().begin(), i.operands().end(), has_layout)) {
-    return false;
+    return "an array is not row-major";
   }
   return EmitArray(i, make);
 }
 
 // A thunk of one result or several that needs scratch memory.
 template <class Make>
-bool ThunkEmitter::EmitWithScratch(const Instruction& i, Make&& make) {
+Reason ThunkEmitter::EmitWithScratch(const Instruction& i, Make&& make) {
   bool row_major = true;
   ForEachLeaf(i.shape(), [&](const Shape& leaf) { row_major &= !leaf.has_layout(); });
-  if (!row_major) return false;
+  if (!row_major) return "an array is not row-major";
   Leaves results = NewLeaves(i.shape());
   auto thunk =
       make(i, RowMajorOperands(i), results, [this](int64_t bytes) { return NewBuffer(bytes); });
-  if (thunk == nullptr) return false;
-  Emit(std::move(thunk));
+  if (!thunk.ok()) return Reason(thunk.reason());
+  Emit(thunk.Take());
   leaves_[&i] = std::move(results);
-  return true;
+  return kDone;
 }
 
-bool ThunkEmitter::EmitControl(const Instruction& i) {
-  if (!scheduled_.Runs(i)) return false;
+Reason ThunkEmitter::EmitControl(const Instruction& i) {
+  if (!scheduled_.Runs(i))
+    return i.opcode() == Opcode::kCall && hlo::HasDynamicSizes(*program_.module)
+               ? "some sizes are known only when the program runs"
+               : "it has side effects or tokens, or lies below too many levels of others";
   const auto new_buffer = [this](int64_t bytes) { return NewBuffer(bytes); };
   const Leaves operands = RowMajorOperands(i), results = NewLeaves(i.shape());
   std::vector<CalledSequence> called;
@@ -605,31 +576,30 @@ bool ThunkEmitter::EmitControl(const Instruction& i) {
   else
     Emit(MakeConditionalThunk(i, std::move(called), operands, results));
   leaves_[&i] = results;
-  return true;
+  return kDone;
 }
 
-bool ThunkEmitter::EmitRandom(const Instruction& i) {
-  if (!i.shape().IsTuple() || i.shape().tuple().size() != 2) return false;
+Reason ThunkEmitter::EmitRandom(const Instruction& i) {
+  if (!i.shape().IsTuple() || i.shape().tuple().size() != 2)
+    return "its results are not a state and random bits";
   Leaves results = NewLeaves(i.shape());
   auto thunk = MakePhiloxThunk(i, leaf(i.operand(0)), results[0], results[1]);
-  if (thunk == nullptr) return false;
-  Emit(std::move(thunk));
+  if (!thunk.ok()) return Reason(thunk.reason());
+  Emit(thunk.Take());
   leaves_[&i] = std::move(results);
-  return true;
+  return kDone;
 }
 
-bool ThunkEmitter::EmitCustomCall(const Instruction& i) {
-  if (i.attrs_as<hlo::CustomCallAttrs>().custom_call_target == "TopK" &&
-      EmitWithScratch(i, MakeTopKThunk))
-    return true;
-  if (i.attrs_as<hlo::CustomCallAttrs>().custom_call_target != kCheckIndexRange ||
-      i.operand_count() != 2)
-    return false;
-  auto thunk = MakeIndexCheckThunk(i, leaf(i.operand(0)), leaf(i.operand(1)));
-  if (thunk == nullptr) return false;
-  Emit(std::move(thunk));
+Reason ThunkEmitter::EmitCustomCall(const Instruction& i) {
+  const std::string& target = i.attrs_as<hlo::CustomCallAttrs>().custom_call_target;
+  if (target == "TopK") return EmitWithScratch(i, MakeTopKThunk);
+  if (target != kCheckIndexRange || i.operand_count() != 2)
+    return Str("there is no code for the custom call '", target, "'");
+  ThunkOrReason thunk = MakeIndexCheckThunk(i, leaf(i.operand(0)), leaf(i.operand(1)));
+  if (!thunk.ok()) return Reason(thunk.reason());
+  Emit(thunk.Take());
   leaves_[&i] = leaves(i.operand(0));
-  return true;
+  return kDone;
 }
 
 BufferId ThunkEmitter::RowMajor(const Instruction& user, BufferId buffer, const Shape& shape) {
@@ -651,30 +621,7 @@ Leaves ThunkEmitter::RowMajorOperands(const Instruction& i) {
   return operands;
 }
 
-// Why an instruction that nothing has taken is left.
-std::string ReasonOf(const Instruction& i) {
-  switch (i.opcode()) {
-    case Opcode::kWhile:
-    case Opcode::kConditional:
-      return "it has side effects or tokens, or lies below too many levels of others";
-    case Opcode::kCall:
-      return hlo::HasDynamicSizes(*i.parent()->parent())
-                 ? "some sizes are known only when the program runs"
-                 : "it has side effects or tokens, or lies below too many levels of others";
-    case Opcode::kFusion:
-      return "the program that it came with orders it among other instructions";
-    case Opcode::kDot:
-    case Opcode::kConvolution:
-      return Str("there is no library call for ", i.operand(0)->shape(), " and ",
-                 i.operand(1)->shape());
-    default:
-      return KernelsAvailable() ? Str("there is no code for ", i.shape())
-                                : std::string("this build has no LLVM");
-  }
-}
-
-absl::Status ThunkEmitter::EmitEvaluator(const Instruction& i, std::string_view denied) {
-  const std::string reason = denied.empty() ? ReasonOf(i) : std::string(denied);
+absl::Status ThunkEmitter::EmitEvaluator(const Instruction& i, std::string_view reason) {
   LAZULI_RETURN_IF_ERROR(ReportFallback(i, "cpu", reason, program_.options.fallback));
   const Leaves operands = RowMajorOperands(i);
   leaves_[&i] = NewLeaves(i.shape());

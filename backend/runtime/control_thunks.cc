@@ -73,11 +73,12 @@ std::vector<Update> UpdatesOf(const ThunkProgram& program, const ThunkSequence& 
 // A condition that compares two scalars of the state, or one with a constant: the usual one, which
 // needs no program.
 struct ScalarCondition {
-  hlo::ComparisonDirection direction;
-  DType dtype;
-  int64_t leaf;
-  int64_t other_leaf;  // -1: `constant`
-  int64_t constant;
+  hlo::ComparisonDirection direction{};
+  DType dtype{};
+  int64_t leaf = 0;
+  int64_t other_leaf = -1;  // -1: `constant`
+  int64_t constant = 0;
+  LAZULI_ATTRS(direction, dtype, leaf, other_leaf, constant);
 
   bool Holds(const std::vector<std::byte*>& state) const {
     const int64_t a = Read(state[static_cast<std::size_t>(leaf)]);
@@ -133,26 +134,24 @@ std::optional<ScalarCondition> MatchScalarCondition(const hlo::Computation& cond
   return result;
 }
 
-class WhileThunk final : public Thunk {
+struct WhileSpec {
+  std::optional<ScalarCondition> scalar_condition;
+  CalledSequence condition, body;
+  std::vector<Update> updates;
+  std::vector<int64_t> bytes;  // of each element of the state
+  std::vector<BufferId> initial, state, alternates;
+  LAZULI_ATTRS(scalar_condition, condition, body, updates, bytes, initial, state, alternates);
+};
+
+class WhileThunk final : public SpecThunk<WhileSpec> {
  public:
-  WhileThunk(const Instruction& loop, CalledSequence condition, CalledSequence body,
-             std::vector<Update> updates, std::vector<BufferId> initial,
-             std::vector<BufferId> state, std::vector<BufferId> alternates)
-      : Thunk(ThunkInfo::Of("while", loop),
-              Uses(initial, {state, alternates, {condition.frame, body.frame}})),
-        scalar_condition_(MatchScalarCondition(*loop.called()[0])),
-        condition_(condition),
-        body_(body),
-        updates_(std::move(updates)),
-        bytes_(LeafBytes(loop.shape())),
-        initial_(std::move(initial)),
-        state_(std::move(state)),
-        alternates_(std::move(alternates)) {}
+  using SpecThunk::SpecThunk;
 
   absl::Status Execute(const RunBuffers& run) const override;
   std::string Details() const override {
-    return Str(scalar_condition_ ? std::size_t{0} : condition_.sequence->thunks.size(), " + ",
-               body_.sequence->thunks.size(), " thunks an iteration of ", body_.sequence->name);
+    return Str(spec_.scalar_condition ? std::size_t{0} : spec_.condition.sequence->thunks.size(),
+               " + ", spec_.body.sequence->thunks.size(), " thunks an iteration of ",
+               spec_.body.sequence->name);
   }
 
  private:
@@ -161,47 +160,44 @@ class WhileThunk final : public Thunk {
     std::vector<std::byte*> now, next;
   };
   void SetBuffers(const LoopState& state, const RunBuffers& run) const {
-    for (std::size_t k = 0; k < updates_.size(); ++k) {
-      run.data[condition_.sequence->parameters[k]] = state.now[k];
-      run.data[body_.sequence->parameters[k]] = state.now[k];
-      if (updates_[k] != Update::kNone) run.data[body_.sequence->outputs[k].buffer] = state.next[k];
+    for (std::size_t k = 0; k < spec_.updates.size(); ++k) {
+      run.data[spec_.condition.sequence->parameters[k]] = state.now[k];
+      run.data[spec_.body.sequence->parameters[k]] = state.now[k];
+      if (spec_.updates[k] != Update::kNone)
+        run.data[spec_.body.sequence->outputs[k].buffer] = state.next[k];
     }
   }
-
-  std::optional<ScalarCondition> scalar_condition_;
-  CalledSequence condition_, body_;
-  std::vector<Update> updates_;
-  std::vector<int64_t> bytes_;
-  std::vector<BufferId> initial_, state_, alternates_;
 };
 
 absl::Status WhileThunk::Execute(const RunBuffers& run) const {
   LoopState state;
   bool alternates = false;
-  for (std::size_t k = 0; k < state_.size(); ++k) {
-    state.now.push_back(run.at(state_[k]));
-    state.next.push_back(updates_[k] == Update::kAlternate ? run.at(alternates_[k]) : state.now[k]);
-    alternates |= updates_[k] == Update::kAlternate;
-    Copy(run.at(initial_[k]), state.now[k], bytes_[k]);
+  for (std::size_t k = 0; k < spec_.state.size(); ++k) {
+    state.now.push_back(run.at(spec_.state[k]));
+    state.next.push_back(spec_.updates[k] == Update::kAlternate ? run.at(spec_.alternates[k])
+                                                                : state.now[k]);
+    alternates |= spec_.updates[k] == Update::kAlternate;
+    Copy(run.at(spec_.initial[k]), state.now[k], spec_.bytes[k]);
   }
-  SetFrame(condition_, run);
-  SetFrame(body_, run);
+  SetFrame(spec_.condition, run);
+  SetFrame(spec_.body, run);
   bool goes_on = false;
-  run.data[condition_.sequence->outputs[0].buffer] = reinterpret_cast<std::byte*>(&goes_on);
+  run.data[spec_.condition.sequence->outputs[0].buffer] = reinterpret_cast<std::byte*>(&goes_on);
   SetBuffers(state, run);
   while (true) {
-    if (scalar_condition_) {
-      goes_on = scalar_condition_->Holds(state.now);
+    if (spec_.scalar_condition) {
+      goes_on = spec_.scalar_condition->Holds(state.now);
     } else {
-      LAZULI_RETURN_IF_ERROR(RunThunks(*condition_.sequence, run));
+      LAZULI_RETURN_IF_ERROR(RunThunks(*spec_.condition.sequence, run));
     }
     if (!goes_on) break;
-    LAZULI_RETURN_IF_ERROR(RunThunks(*body_.sequence, run));
+    LAZULI_RETURN_IF_ERROR(RunThunks(*spec_.body.sequence, run));
     if (!alternates) continue;
     std::swap(state.now, state.next);
     SetBuffers(state, run);
   }
-  for (std::size_t k = 0; k < state_.size(); ++k) Copy(state.now[k], run.at(state_[k]), bytes_[k]);
+  for (std::size_t k = 0; k < spec_.state.size(); ++k)
+    Copy(state.now[k], run.at(spec_.state[k]), spec_.bytes[k]);
   return absl::OkStatus();
 }
 
@@ -211,65 +207,54 @@ std::vector<BufferId> Frames(const std::vector<CalledSequence>& called) {
   return frames;
 }
 
-class ConditionalThunk final : public Thunk {
+struct ConditionalSpec {
+  bool is_pred = false;
+  std::vector<CalledSequence> branches;
+  std::vector<uint64_t> first;  // of each branch's arguments among the operands
+  // The choice, then the leaves of each branch's argument.
+  std::vector<BufferId> operands;
+  std::vector<BufferId> results;
+  LAZULI_ATTRS(is_pred, branches, first, operands, results);
+};
+
+class ConditionalThunk final : public SpecThunk<ConditionalSpec> {
  public:
-  // operands: the choice, then the leaves of each branch's argument.
-  ConditionalThunk(const Instruction& conditional, std::vector<CalledSequence> branches,
-                   std::vector<BufferId> operands, std::vector<BufferId> results)
-      : Thunk(ThunkInfo::Of("conditional", conditional),
-              Uses(operands, {results, Frames(branches)})),
-        is_pred_(conditional.operand(0)->shape().dtype() == DType::kPred),
-        branches_(std::move(branches)),
-        operands_(std::move(operands)),
-        results_(std::move(results)) {
-    std::size_t next = 1;
-    for (const CalledSequence& branch : branches_) {
-      first_.push_back(next);
-      next += branch.sequence->parameters.size();
-    }
-  }
+  using SpecThunk::SpecThunk;
 
   absl::Status Execute(const RunBuffers& run) const override {
-    const std::size_t b = Choice(run.at(operands_[0]));
-    return RunCalled(branches_[b], operands_, first_[b], results_, run);
+    const std::size_t b = Choice(run.at(spec_.operands[0]));
+    return RunCalled(spec_.branches[b], spec_.operands, spec_.first[b], spec_.results, run);
   }
-  std::string Details() const override { return Str(branches_.size(), " branches"); }
+  std::string Details() const override { return Str(spec_.branches.size(), " branches"); }
 
  private:
   // Branch 0 is taken for true; an index out of range takes the last.
   std::size_t Choice(const std::byte* at) const {
-    if (is_pred_) return *reinterpret_cast<const bool*>(at) ? 0 : 1;
+    if (spec_.is_pred) return *reinterpret_cast<const bool*>(at) ? 0 : 1;
     int32_t index;
     std::memcpy(&index, at, sizeof index);
-    const auto last = static_cast<int32_t>(branches_.size()) - 1;
+    const auto last = static_cast<int32_t>(spec_.branches.size()) - 1;
     return static_cast<std::size_t>(index < 0 || index > last ? last : index);
   }
-
-  bool is_pred_;
-  std::vector<CalledSequence> branches_;
-  std::vector<std::size_t> first_;  // of a branch's arguments among the operands
-  std::vector<BufferId> operands_, results_;
 };
 
-class CallThunk final : public Thunk {
+struct CallSpec {
+  CalledSequence called;
+  std::vector<BufferId> operands, results;
+  LAZULI_ATTRS(called, operands, results);
+};
+
+class CallThunk final : public SpecThunk<CallSpec> {
  public:
-  CallThunk(const Instruction& call, CalledSequence called, std::vector<BufferId> operands,
-            std::vector<BufferId> results)
-      : Thunk(ThunkInfo::Of("call", call), Uses(operands, {results, {called.frame}})),
-        called_(called),
-        operands_(std::move(operands)),
-        results_(std::move(results)) {}
+  using SpecThunk::SpecThunk;
 
   absl::Status Execute(const RunBuffers& run) const override {
-    return RunCalled(called_, operands_, 0, results_, run);
+    return RunCalled(spec_.called, spec_.operands, 0, spec_.results, run);
   }
   std::string Details() const override {
-    return Str(called_.sequence->thunks.size(), " thunks of ", called_.sequence->name);
+    const ThunkSequence& sequence = *spec_.called.sequence;
+    return Str(sequence.thunks.size(), " thunks of ", sequence.name);
   }
-
- private:
-  CalledSequence called_;
-  std::vector<BufferId> operands_, results_;
 };
 
 }  // namespace
@@ -287,23 +272,49 @@ std::unique_ptr<Thunk> MakeWhileThunk(const Instruction& loop, const ThunkProgra
   std::vector<BufferId> alternates;
   for (std::size_t k = 0; k < updates.size(); ++k)
     alternates.push_back(updates[k] == Update::kAlternate ? new_buffer(bytes[k]) : -1);
-  return std::make_unique<WhileThunk>(loop, condition, body, std::move(updates),
-                                      std::move(operands), std::move(results),
-                                      std::move(alternates));
+  std::vector<BufferUse> uses =
+      Uses(operands, {results, alternates, {condition.frame, body.frame}});
+  return std::make_unique<WhileThunk>(
+      ThunkInfo::Of("while", loop), std::move(uses),
+      WhileSpec{.scalar_condition = MatchScalarCondition(*loop.called()[0]),
+                .condition = condition,
+                .body = body,
+                .updates = std::move(updates),
+                .bytes = bytes,
+                .initial = std::move(operands),
+                .state = std::move(results),
+                .alternates = std::move(alternates)});
 }
 
 std::unique_ptr<Thunk> MakeConditionalThunk(const Instruction& conditional,
                                             std::vector<CalledSequence> branches,
                                             std::vector<BufferId> operands,
                                             std::vector<BufferId> results) {
-  return std::make_unique<ConditionalThunk>(conditional, std::move(branches), std::move(operands),
-                                            std::move(results));
+  std::vector<BufferUse> uses = Uses(operands, {results, Frames(branches)});
+  ConditionalSpec spec;
+  spec.is_pred = conditional.operand(0)->shape().dtype() == DType::kPred;
+  std::size_t next = 1;
+  for (const CalledSequence& branch : branches) {
+    spec.first.push_back(next);
+    next += branch.sequence->parameters.size();
+  }
+  spec.branches = std::move(branches);
+  spec.operands = std::move(operands);
+  spec.results = std::move(results);
+  return std::make_unique<ConditionalThunk>(ThunkInfo::Of("conditional", conditional),
+                                            std::move(uses), std::move(spec));
 }
 
 std::unique_ptr<Thunk> MakeCallThunk(const Instruction& call, CalledSequence called,
                                      std::vector<BufferId> operands,
                                      std::vector<BufferId> results) {
-  return std::make_unique<CallThunk>(call, called, std::move(operands), std::move(results));
+  std::vector<BufferUse> uses = Uses(operands, {results, {called.frame}});
+  return std::make_unique<CallThunk>(ThunkInfo::Of("call", call), std::move(uses),
+                                     CallSpec{called, std::move(operands), std::move(results)});
 }
+
+ThunkKind WhileThunkKind() { return ThunkKind::Of<WhileThunk>("while"); }
+ThunkKind ConditionalThunkKind() { return ThunkKind::Of<ConditionalThunk>("conditional"); }
+ThunkKind CallThunkKind() { return ThunkKind::Of<CallThunk>("call"); }
 
 }  // namespace lazuli::backend

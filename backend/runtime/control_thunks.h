@@ -8,7 +8,7 @@
 #include <memory>
 #include <vector>
 
-#include "backend/runtime/program.h"
+#include "backend/runtime/thunk_data.h"
 
 namespace lazuli::backend {
 
@@ -19,6 +19,7 @@ using NewBuffer = std::function<BufferId(int64_t bytes)>;
 struct CalledSequence {
   const ThunkSequence* sequence = nullptr;
   BufferId frame = -1;  // -1: it needs none
+  LAZULI_ATTRS(sequence, frame);
 };
 CalledSequence Call(const ThunkSequence& sequence, const NewBuffer& new_buffer);
 
@@ -35,5 +36,8 @@ std::unique_ptr<Thunk> MakeConditionalThunk(const hlo::Instruction& conditional,
                                             std::vector<BufferId> results);
 std::unique_ptr<Thunk> MakeCallThunk(const hlo::Instruction& call, CalledSequence called,
                                      std::vector<BufferId> operands, std::vector<BufferId> results);
+ThunkKind WhileThunkKind();
+ThunkKind ConditionalThunkKind();
+ThunkKind CallThunkKind();
 
 }  // namespace lazuli::backend

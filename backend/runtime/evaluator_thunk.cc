@@ -31,20 +31,23 @@ void CopyOut(const Literal& value, const RunBuffers& run, const BufferId*& next)
   }
 }
 
-class EvaluatorThunk final : public Thunk {
+struct EvaluatorSpec {
+  const hlo::Instruction* instruction = nullptr;
+  std::vector<BufferId> operands, results;
+  LAZULI_ATTRS(instruction, operands, results);
+};
+
+class EvaluatorThunk final : public SpecThunk<EvaluatorSpec> {
  public:
-  EvaluatorThunk(const hlo::Instruction& instruction, std::vector<BufferId> operands,
-                 std::vector<BufferId> results, std::vector<BufferUse> uses)
-      : Thunk(ThunkInfo::Of("evaluate", instruction), std::move(uses)),
-        instruction_(instruction),
-        has_side_effect_(instruction.HasSideEffect()),
-        operands_(std::move(operands)),
-        results_(std::move(results)) {}
+  EvaluatorThunk(ThunkInfo info, std::vector<BufferUse> uses, EvaluatorSpec spec)
+      : SpecThunk(std::move(info), std::move(uses), std::move(spec)),
+        instruction_(*spec_.instruction),
+        has_side_effect_(instruction_.HasSideEffect()) {}
 
   absl::Status Execute(const RunBuffers& run) const override {
     Add(Counter::kEvaluatorThunks);
     std::vector<Literal> values;
-    const BufferId* next = operands_.data();
+    const BufferId* next = spec_.operands.data();
     for (const hlo::Instruction* operand : instruction_.operands()) {
       values.push_back(Borrow(operand->shape(), run, next));
     }
@@ -55,7 +58,7 @@ class EvaluatorThunk final : public Thunk {
     LAZULI_ASSIGN_OR_RETURN(Literal result,
                             hlo::EvaluateInstruction(instruction_, pointers,
                                                      {.transfers = transfers, .peers = run.peers}));
-    next = results_.data();
+    next = spec_.results.data();
     CopyOut(result, run, next);
     return absl::OkStatus();
   }
@@ -67,8 +70,6 @@ class EvaluatorThunk final : public Thunk {
  private:
   const hlo::Instruction& instruction_;
   bool has_side_effect_;
-  std::vector<BufferId> operands_;
-  std::vector<BufferId> results_;
 };
 
 }  // namespace
@@ -79,8 +80,11 @@ std::unique_ptr<Thunk> MakeEvaluatorThunk(const hlo::Instruction& instruction,
   std::vector<BufferUse> uses;
   for (BufferId id : operands) uses.push_back({.buffer = id});
   for (BufferId id : results) uses.push_back({.buffer = id, .write = true});
-  return std::make_unique<EvaluatorThunk>(instruction, std::move(operands), std::move(results),
-                                          std::move(uses));
+  return std::make_unique<EvaluatorThunk>(
+      ThunkInfo::Of("evaluate", instruction), std::move(uses),
+      EvaluatorSpec{&instruction, std::move(operands), std::move(results)});
 }
+
+ThunkKind EvaluatorThunkKind() { return ThunkKind::Of<EvaluatorThunk>("evaluate"); }
 
 }  // namespace lazuli::backend

@@ -4,7 +4,7 @@
 
 #include <memory>
 
-#include "backend/runtime/thunk.h"
+#include "backend/runtime/thunk_data.h"
 
 namespace lazuli::backend {
 
@@ -13,5 +13,6 @@ namespace lazuli::backend {
 std::unique_ptr<Thunk> MakeEvaluatorThunk(const hlo::Instruction& instruction,
                                           std::vector<BufferId> operands,
                                           std::vector<BufferId> results);
+ThunkKind EvaluatorThunkKind();
 
 }  // namespace lazuli::backend

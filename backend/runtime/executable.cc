@@ -9,6 +9,7 @@
 
 #include "backend/client/execute_with_peers.h"
 #include "backend/runtime/host_buffer.h"
+#include "backend/runtime/program_file.h"
 #include "ir/hlo/text/printer.h"
 #include "ir/support/float_mode.h"
 #include "ir/support/hash.h"
@@ -30,10 +31,11 @@ using Kept = std::vector<KeptWeights>;  // by packing
 class ThunkExecutable final : public Executable, public HasScratchPlan {
  public:
   ThunkExecutable(ThunkProgram program, std::shared_ptr<Allocator> allocator, Device first,
-                  AroundRun around)
+                  const ProgramKinds& kinds, AroundRun around)
       : program_(std::move(program)),
         allocator_(std::move(allocator)),
         first_(first),
+        kinds_(kinds),
         around_(std::move(around)),
         peers_(hlo::PeerProgram::Of(*program_.module, program_.options.device_assignment)),
         kept_(first.client->devices().size()) {}
@@ -44,6 +46,9 @@ class ThunkExecutable final : public Executable, public HasScratchPlan {
   absl::StatusOr<Buffers> Execute(const ExecuteArgs& args) override;
   const ExecutableStats& stats() const override { return program_.stats; }
   std::string ToString() const override;
+  absl::StatusOr<std::string> Serialize() const override {
+    return WriteProgram(program_, kinds_.engine);
+  }
   ScratchPlan scratch_plan() const override { return ScratchPlanOf(program_); }
 
  private:
@@ -81,6 +86,7 @@ class ThunkExecutable final : public Executable, public HasScratchPlan {
   ThunkProgram program_;
   std::shared_ptr<Allocator> allocator_;
   Device first_;
+  const ProgramKinds& kinds_;
   AroundRun around_;
   std::optional<hlo::PeerProgram> peers_;
   // By device; owned. Null while a run has it, and before the first.
@@ -214,7 +220,7 @@ void ThunkExecutable::FillTable(const ExecuteArgs& args, std::byte* arena, const
                                            &args.scalars[p - args.buffers.size()]));
   }
   for (const ConstantBuffer& constant : program_.constants)
-    table[constant.buffer] = const_cast<std::byte*>(constant.data);
+    table[constant.buffer] = const_cast<std::byte*>(constant.data());
   entry.PlaceFrame(arena, table);
   for (std::size_t p = 0; p < program_.packings.size(); ++p)
     table[PackedBuffer(p)] = Has(*kept, p) ? (*kept)[p].memory.data() : nullptr;
@@ -276,8 +282,8 @@ std::string ThunkExecutable::ToString() const {
 }  // namespace
 
 ExecutablePtr MakeThunkExecutable(ThunkProgram program, std::shared_ptr<Allocator> allocator,
-                                  Device first, AroundRun around) {
-  return std::make_shared<ThunkExecutable>(std::move(program), std::move(allocator), first,
+                                  Device first, const ProgramKinds& kinds, AroundRun around) {
+  return std::make_shared<ThunkExecutable>(std::move(program), std::move(allocator), first, kinds,
                                            std::move(around));
 }
 

@@ -14,6 +14,7 @@
 #include "backend/client/client.h"
 #include "backend/runtime/allocator.h"
 #include "backend/runtime/program.h"
+#include "backend/runtime/thunk_data.h"
 
 namespace lazuli::backend {
 
@@ -22,8 +23,9 @@ namespace lazuli::backend {
 using AroundRun =
     std::function<absl::Status(const ThunkProgram&, absl::FunctionRef<absl::Status()> thunks)>;
 
-// `first` is where a run without buffers takes place that names no device.
+// `first` is where a run without buffers takes place that names no device. `kinds` says what a saved
+// program is made of, and outlives the executable.
 ExecutablePtr MakeThunkExecutable(ThunkProgram program, std::shared_ptr<Allocator> allocator,
-                                  Device first, AroundRun around = {});
+                                  Device first, const ProgramKinds& kinds, AroundRun around = {});
 
 }  // namespace lazuli::backend

@@ -18,6 +18,7 @@
 #include "backend/client/scratch_plan.h"
 #include "backend/runtime/thunk.h"
 #include "ir/hlo/module.h"
+#include "ir/support/attrs.h"
 
 namespace lazuli::backend {
 
@@ -27,30 +28,36 @@ struct BufferSlot {
   int32_t sequence = 0;  // whose it is; 0: the entry's
   int64_t bytes = 0;
   int64_t index = 0;  // of the parameter, the output or the kept packing
+  LAZULI_ATTRS(kind, sequence, bytes, index);
 };
 
 // Memory of the module.
 struct ConstantBuffer {
   BufferId buffer = 0;
-  const std::byte* data = nullptr;
+  const hlo::Instruction* constant = nullptr;
+  const std::byte* data() const { return constant->literal().raw(); }
+  LAZULI_ATTRS(buffer, constant);
 };
 // Memory of a sequence's frame.
 struct FrameBuffer {
   BufferId buffer = 0;
   int64_t offset = 0;
   int64_t bytes = 0;
+  LAZULI_ATTRS(buffer, offset, bytes);
 };
 
 // A temporary that lies in an output's memory until the output is written over it.
 struct OutputBuffer {
   BufferId buffer = 0;
   BufferId output = 0;
+  LAZULI_ATTRS(buffer, output);
 };
 
 struct ProgramOutput {
   Shape shape;  // row major
   BufferId buffer = 0;
   int64_t donor = -1;  // parameter whose memory it may take if the caller gives it up
+  LAZULI_ATTRS(shape, buffer, donor);
 };
 
 // A parameter (weights) that a library call wants in a layout of its own. The packed copy is kept
@@ -61,6 +68,7 @@ struct KeptPacking {
   // The copy is made only once this many runs in a row had the same buffer; until then the calls
   // that use it are given null and read the parameter as it is. 0: the calls cannot do without it.
   int64_t runs_without = 0;
+  LAZULI_ATTRS(parameter, thunk, runs_without);
 };
 
 // What a computation became. Parameters and outputs are the leaves of the computation's, in order.
@@ -74,6 +82,8 @@ struct ThunkSequence {
   std::vector<FrameBuffer> temporaries;
   std::vector<OutputBuffer> in_outputs;  // further ones; of the entry alone
   int64_t frame_bytes = 0;
+  LAZULI_ATTRS(name, index, first_slot, thunks, parameters, outputs, temporaries, in_outputs,
+               frame_bytes);
 
   // Tells `table` where the temporaries of a run lie whose frame begins here.
   void PlaceFrame(std::byte* frame, std::byte** table) const;

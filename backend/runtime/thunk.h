@@ -7,6 +7,7 @@
 #pragma once
 
 #include <atomic>
+#include <concepts>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -20,6 +21,7 @@
 
 #include "backend/client/client.h"
 #include "ir/hlo/module.h"
+#include "ir/support/attrs.h"
 #include "ir/support/span.h"
 
 namespace lazuli::backend {
@@ -36,6 +38,7 @@ struct BufferUse {
   int64_t in_place = 0;
   // Part p of the thunk touches only the p-th of as many equal pieces of the buffer.
   bool by_part = false;
+  LAZULI_ATTRS(buffer, write, in_place, by_part);
 };
 
 // One of `count` parts of a thunk; `worker` tells apart parts that run at the same time.
@@ -74,6 +77,8 @@ struct RunBuffers {
   }
 };
 
+class ProgramWriter;
+
 class Thunk {
  public:
   virtual ~Thunk() = default;
@@ -106,6 +111,9 @@ class Thunk {
   // The thunks that this one runs part by part; empty if it is one.
   virtual absl::Span<const std::unique_ptr<Thunk>> members() const { return {}; }
 
+  // What its kind makes an equal thunk of (thunk_data.h).
+  virtual void WriteSpec(ProgramWriter& out) const = 0;
+
   // More about it, for dumps: "oneDNN jit:avx2", "items=4096 grain=512".
   virtual std::string Details() const { return {}; }
 
@@ -117,6 +125,22 @@ class Thunk {
   ThunkInfo info_;
   std::vector<BufferUse> uses_;
   mutable std::atomic<const ir::SpanLabel*> span_label_{nullptr};  // once somebody asked for it
+};
+
+// A thunk, or why there is none: a sentence without its end, for who asks why the evaluator runs the
+// instruction.
+class ThunkOrReason {
+ public:
+  template <std::derived_from<Thunk> T>
+  ThunkOrReason(std::unique_ptr<T> thunk) : thunk_(std::move(thunk)) {}  // NOLINT: a result
+  ThunkOrReason(const char* reason) : reason_(reason) {}                 // NOLINT: a result
+  bool ok() const { return thunk_ != nullptr; }
+  std::string_view reason() const { return reason_; }
+  std::unique_ptr<Thunk> Take() { return std::move(thunk_); }
+
+ private:
+  std::unique_ptr<Thunk> thunk_;
+  std::string_view reason_;
 };
 
 // The error with the op's name in front and the user's line behind it, each unless it is there

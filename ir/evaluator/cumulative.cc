@@ -142,11 +142,6 @@ CumulativeLines::CumulativeLines(const Shape& shape, const Cumulative& along)
 
 namespace {
 
-CumulativeLoop LoopOf(const Computation& reducer, DType dtype) {
-  return FindMonoidLoop<CumulativeLoop>(
-      reducer, dtype, []<Opcode kMonoid, class T>() -> CumulativeLoop { return Loop<kMonoid, T>; });
-}
-
 Literal RunLoop(CumulativeLoop loop, const CumulativeLines& lines, const Literal& x,
                 const Literal& init) {
   Literal result = Literal::Uninitialized(x.shape());
@@ -156,8 +151,9 @@ Literal RunLoop(CumulativeLoop loop, const CumulativeLines& lines, const Literal
 
 }  // namespace
 
-CumulativeLoop FindCumulativeLoop(const Instruction& reduce_window) {
-  return LoopOf(*reduce_window.to_apply(), reduce_window.shape().dtype());
+CumulativeLoop FindCumulativeLoop(Opcode monoid, DType dtype) {
+  return FindMonoidLoop<CumulativeLoop>(
+      monoid, dtype, []<Opcode kMonoid, class T>() -> CumulativeLoop { return Loop<kMonoid, T>; });
 }
 
 absl::StatusOr<Literal> EvaluateCumulative(const Instruction& instruction, const Cumulative& along,
@@ -165,12 +161,14 @@ absl::StatusOr<Literal> EvaluateCumulative(const Instruction& instruction, const
   const Literal &x = *operands[0], &start = *operands[1];
   if (x.shape().num_elements() == 0) return Literal(instruction.shape());
   const CumulativeLines lines(x.shape(), along);
-  if (const CumulativeLoop loop = FindCumulativeLoop(instruction))
-    return RunLoop(loop, lines, x, start);
   const DType dtype = x.shape().dtype(), wide = AccumulationType(dtype);
-  const CumulativeLoop loop = wide == dtype ? nullptr : LoopOf(*instruction.to_apply(), wide);
-  if (loop != nullptr)
-    return RunLoop(loop, lines, x.Converted(wide), start.Converted(wide)).Converted(dtype);
+  if (const std::optional<Opcode> monoid = MonoidOf(*instruction.to_apply())) {
+    if (const CumulativeLoop loop = FindCumulativeLoop(*monoid, dtype))
+      return RunLoop(loop, lines, x, start);
+    const CumulativeLoop loop = wide == dtype ? nullptr : FindCumulativeLoop(*monoid, wide);
+    if (loop != nullptr)
+      return RunLoop(loop, lines, x.Converted(wide), start.Converted(wide)).Converted(dtype);
+  }
   // Steps become rows, so that a step runs over all lines at once.
   Dims to_front = {along.dimension}, back;
   for (int64_t d = 0; d < x.shape().rank(); ++d) {

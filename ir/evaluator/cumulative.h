@@ -17,6 +17,7 @@
 #include <optional>
 
 #include "ir/evaluator/internal.h"
+#include "ir/support/attrs.h"
 
 namespace lazuli::hlo {
 
@@ -40,12 +41,14 @@ absl::StatusOr<Literal> EvaluateCumulative(const Instruction& instruction, const
 struct CumulativeLines {
   int64_t outer = 1, size = 0, inner = 1;
   bool reverse = false;
+  LAZULI_ATTRS(outer, size, inner, reverse);
+  CumulativeLines() = default;
   explicit CumulativeLines(const Shape& shape, const Cumulative& along);
 };
 using CumulativeLoop = void (*)(const CumulativeLines& lines, const std::byte* x,
                                 const std::byte* init, std::byte* result, int64_t begin,
                                 int64_t end);
-// Null if the reducer is no monoid, or its type has no such loop.
-CumulativeLoop FindCumulativeLoop(const Instruction& reduce_window);
+// Null if the type has no such loop.
+CumulativeLoop FindCumulativeLoop(Opcode monoid, DType dtype);
 
 }  // namespace lazuli::hlo

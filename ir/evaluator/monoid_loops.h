@@ -77,13 +77,12 @@ template <Opcode kMonoid, class T>
 using LoopType = typename LoopTypeOf<kMonoid, T>::type;
 
 // What f.template operator()<kMonoid, T>() gives, pointers to loops, where one step after the
-// other on elements of the type itself is what the reducer does; else nulls.
+// other on elements of the type itself is what the monoid does; else nulls.
 template <class Loop, class F>
-Loop FindMonoidLoop(const Computation& reducer, DType dtype, F&& f) {
-  const std::optional<Opcode> monoid = MonoidOf(reducer);
+Loop FindMonoidLoop(Opcode monoid, DType dtype, F&& f) {
   Loop loop{};
-  if (!monoid || Row(dtype).bits < 8) return loop;  // sub-byte types wrap after every step
-  VisitMonoidOpcode(*monoid, [&]<Opcode kMonoid>() {
+  if (Row(dtype).bits < 8) return loop;  // sub-byte types wrap after every step
+  VisitMonoidOpcode(monoid, [&]<Opcode kMonoid>() {
     VisitDType(dtype, [&]<DType kType>() {
       using T = HostType<kType>;
       if constexpr (!recipes::kIsFloat8<T> && !std::is_same_v<T, bool> && kMonoidTakes<kMonoid, T>)

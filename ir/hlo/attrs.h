@@ -13,6 +13,7 @@
 
 #include "ir/hlo/devices/groups.h"
 #include "ir/hlo/devices/sharding.h"
+#include "ir/support/attrs.h"
 #include "ir/types/literal.h"
 #include "ir/types/shape.h"
 
@@ -36,6 +37,7 @@ struct WindowDim {
   int64_t window_dilation = 1;  // rhs_dilate
   bool reversal = false;        // rhs_reversal
   bool operator==(const WindowDim&) const = default;
+  LAZULI_ATTRS(size, stride, pad_low, pad_high, base_dilation, window_dilation, reversal);
 };
 using Window = absl::InlinedVector<WindowDim, 4>;
 

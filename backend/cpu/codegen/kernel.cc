@@ -48,8 +48,13 @@ constexpr char kFunction[] = "kernel", kFinishFunction[] = "kernel_finish";
 
 class CompiledKernel final : public Kernel {
  public:
-  CompiledKernel(KernelShape shape, std::unique_ptr<const MachineCode> code)
-      : shape_(std::move(shape)),
+  static absl::StatusOr<std::shared_ptr<const CompiledKernel>> Load(StoredKernel stored) {
+    LAZULI_ASSIGN_OR_RETURN(auto code, MachineCode::Load(stored.object));
+    return std::make_shared<const CompiledKernel>(std::move(stored), std::move(code));
+  }
+  CompiledKernel(StoredKernel stored, std::unique_ptr<const MachineCode> code)
+      : stored_(std::move(stored)),
+        shape_(stored_.shape),
         code_(std::move(code)),
         run_(reinterpret_cast<KernelFunction>(code_->Lookup(kFunction))),
         finish_(shape_.finish_items > 0
@@ -62,6 +67,8 @@ class CompiledKernel final : public Kernel {
     return Str(shape_.details, " items ", shape_.items, " grain ", shape_.grain);
   }
   const KernelShape& shape() const { return shape_; }
+  std::string_view part_kind() const override { return "kernel"; }
+  void WritePart(ProgramWriter& out) const override { Write(out, stored_); }
 
   void Run(std::byte* const* args) const {
     if (shape_.items <= shape_.grain) {
@@ -78,26 +85,30 @@ class CompiledKernel final : public Kernel {
   }
 
  private:
-  KernelShape shape_;
+  const StoredKernel stored_;
+  const KernelShape& shape_;
   std::unique_ptr<const MachineCode> code_;
   KernelFunction run_, finish_;
 };
 
-class KernelThunk final : public Thunk {
+struct KernelSpec {
+  std::shared_ptr<const CompiledKernel> kernel;
+  std::vector<BufferId> args;
+  LAZULI_ATTRS(kernel, args);
+};
+
+class KernelThunk final : public SpecThunk<KernelSpec> {
  public:
-  KernelThunk(const Instruction& fusion, std::vector<BufferUse> uses,
-              std::shared_ptr<const CompiledKernel> kernel, std::vector<BufferId> args)
-      : Thunk(ThunkInfo::Of("kernel", fusion), std::move(uses)),
-        kernel_(std::move(kernel)),
-        args_(std::move(args)) {}
+  KernelThunk(ThunkInfo info, std::vector<BufferUse> uses, KernelSpec spec)
+      : SpecThunk(std::move(info), std::move(uses), std::move(spec)), kernel_(*spec_.kernel) {}
 
   absl::Status Execute(const RunBuffers& run) const override {
     Add(Counter::kKernelRuns);
-    kernel_->Run(ArgsOf(run).data());
+    kernel_.Run(ArgsOf(run).data());
     return absl::OkStatus();
   }
   bool CanSplit(int64_t parts) const override {
-    const int64_t outermost = kernel_->shape().outermost;
+    const int64_t outermost = kernel_.shape().outermost;
     return outermost > 0 && outermost % parts == 0;
   }
   absl::Status Prepare(const RunBuffers&) const override {
@@ -105,20 +116,19 @@ class KernelThunk final : public Thunk {
     return absl::OkStatus();
   }
   absl::Status ExecutePart(const RunBuffers& run, Part part) const override {
-    kernel_->RunPart(ArgsOf(run).data(), part);
+    kernel_.RunPart(ArgsOf(run).data(), part);
     return absl::OkStatus();
   }
-  std::string Details() const override { return kernel_->Details(); }
+  std::string Details() const override { return kernel_.Details(); }
 
  private:
   std::array<std::byte*, kMaxKernelArgs> ArgsOf(const RunBuffers& run) const {
     std::array<std::byte*, kMaxKernelArgs> args;  // the kernel reads no others
-    for (std::size_t i = 0; i < args_.size(); ++i) args[i] = run.at(args_[i]);
+    for (std::size_t i = 0; i < spec_.args.size(); ++i) args[i] = run.at(spec_.args[i]);
     return args;
   }
 
-  std::shared_ptr<const CompiledKernel> kernel_;
-  std::vector<BufferId> args_;
+  const CompiledKernel& kernel_;
 };
 
 absl::StatusOr<KernelShape> EmitKernel(llvm::Module& module, const KernelRequest& request) {
@@ -215,8 +225,7 @@ absl::StatusOr<std::shared_ptr<const CompiledKernel>> CompileOne(const KernelJob
     Add(Counter::kKernels);
     if (own) StoreKernel(job.text, *kernel);
   }
-  LAZULI_ASSIGN_OR_RETURN(auto code, MachineCode::Load(kernel->object));
-  return std::make_shared<const CompiledKernel>(std::move(kernel->shape), std::move(code));
+  return CompiledKernel::Load(*std::move(kernel));
 }
 
 // Kernels that some executable still holds, by the text of their body.
@@ -340,6 +349,8 @@ std::string KernelEngine() {
              ", ", jit.vector_width(), " floats a vector");
 }
 
+std::string KernelEngineAndHost() { return Str(KernelEngine(), " (", Jit::Get().host(), ")"); }
+
 bool KernelSupports(const Instruction& i) {
   switch (i.opcode()) {
     case Opcode::kReduce:
@@ -424,8 +435,19 @@ std::unique_ptr<Thunk> MakeKernelThunk(const Instruction& fusion,
   std::vector<BufferId> args = std::move(operands);
   args.insert(args.end(), results.begin(), results.end());
   if (scratch >= 0) args.push_back(scratch);
-  return std::make_unique<KernelThunk>(fusion, std::move(uses), std::move(compiled),
-                                       std::move(args));
+  return std::make_unique<KernelThunk>(ThunkInfo::Of("kernel", fusion), std::move(uses),
+                                       KernelSpec{std::move(compiled), std::move(args)});
+}
+
+ThunkKind KernelThunkKind() { return ThunkKind::Of<KernelThunk>("kernel"); }
+
+PartKind KernelPartKind() {
+  return {"kernel", [](ProgramReader& in) -> absl::StatusOr<ProgramPartPtr> {
+            StoredKernel stored;
+            Read(in, stored);
+            if (!in.ok()) return InvalidArgument("a kernel is cut off");
+            return CompiledKernel::Load(std::move(stored));
+          }};
 }
 
 }  // namespace lazuli::cpu

@@ -10,7 +10,7 @@
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
 
-#include "backend/runtime/thunk.h"
+#include "backend/runtime/thunk_data.h"
 #include "ir/hlo/module.h"
 
 namespace lazuli::cpu {
@@ -18,6 +18,8 @@ namespace lazuli::cpu {
 bool KernelsAvailable();
 // What compiles kernels, for reports: "LLVM 19.1.7 for znver3, 8 floats a vector".
 std::string KernelEngine();
+// The same with all features of the processor: what kernels are good for.
+std::string KernelEngineAndHost();
 
 // Whether the instruction may stand in the body of a fusion: elementwise on types that fit
 // registers, changes of index, iota, scalar constants; a reduction by a monoid as the root.
@@ -30,9 +32,8 @@ bool KernelSupportsLoop(const hlo::Computation& body);
 inline constexpr std::size_t kMaxKernelArgs = 64;
 
 // A compiled body. Opaque; shared by all fusions whose bodies are equal.
-class Kernel {
+class Kernel : public ProgramPart {
  public:
-  virtual ~Kernel() = default;
   virtual int64_t scratch_bytes() const = 0;
   virtual int64_t code_bytes() const = 0;
   virtual std::string Details() const = 0;
@@ -49,5 +50,7 @@ std::unique_ptr<Thunk> MakeKernelThunk(const hlo::Instruction& fusion,
                                        std::shared_ptr<const Kernel> kernel,
                                        std::vector<BufferId> operands,
                                        std::vector<BufferId> results, BufferId scratch);
+ThunkKind KernelThunkKind();
+PartKind KernelPartKind();
 
 }  // namespace lazuli::cpu

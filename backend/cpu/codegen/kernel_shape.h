@@ -5,6 +5,8 @@
 #include <string>
 #include <vector>
 
+#include "ir/support/attrs.h"
+
 namespace lazuli::cpu {
 
 // How to run a compiled kernel: `name`(args, begin, end) over [0, items) in any cut, then if
@@ -20,6 +22,7 @@ struct KernelShape {
   int64_t outermost = 0;
   std::vector<uint8_t> by_part;  // by parameter: it falls into those parts, too
   std::string details;
+  LAZULI_ATTRS(items, grain, finish_items, scratch_bytes, in_place, outermost, by_part, details);
 };
 
 }  // namespace lazuli::cpu

@@ -15,11 +15,8 @@ namespace lazuli::cpu {
 struct StoredKernel {
   KernelShape shape;
   std::string object;  // for MachineCode::Load
+  LAZULI_ATTRS(shape, object);
 };
-
-// Bytes and back; nothing if they are not what Pack made.
-std::string Pack(const StoredKernel& kernel);
-std::optional<StoredKernel> Unpack(std::string_view bytes);
 
 // The kernel of this body in the user's store, if there is a store and it is there.
 std::optional<StoredKernel> FindStoredKernel(const std::string& body);

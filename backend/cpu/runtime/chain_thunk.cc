@@ -8,27 +8,30 @@
 namespace lazuli::cpu {
 namespace {
 
-class ChainThunk final : public Thunk {
+struct ChainSpec {
+  int64_t parts = 1, threads = 1;
+  std::vector<std::unique_ptr<Thunk>> members;
+  LAZULI_ATTRS(parts, threads, members);
+};
+
+class ChainThunk final : public SpecThunk<ChainSpec> {
  public:
-  ChainThunk(ThunkInfo info, std::vector<BufferUse> uses,
-             std::vector<std::unique_ptr<Thunk>> members, int64_t parts, int64_t threads)
-      : Thunk(std::move(info), std::move(uses)),
-        members_(std::move(members)),
-        parts_(parts),
-        workers_(WorkersFor(parts, threads)) {}
+  ChainThunk(ThunkInfo info, std::vector<BufferUse> uses, ChainSpec spec)
+      : SpecThunk(std::move(info), std::move(uses), std::move(spec)),
+        workers_(WorkersFor(spec_.parts, spec_.threads)) {}
 
   absl::Status Execute(const RunBuffers& run) const override {
-    for (const auto& member : members_)
+    for (const auto& member : spec_.members)
       LAZULI_RETURN_IF_ERROR(AtSite(member->Prepare(run), *member));
-    return ForEachPart(parts_, workers_, [&](Part part) -> absl::Status {
-      for (const auto& member : members_)
+    return ForEachPart(spec_.parts, workers_, [&](Part part) -> absl::Status {
+      for (const auto& member : spec_.members)
         LAZULI_RETURN_IF_ERROR(AtSite(member->ExecutePart(run, part), *member));
       return absl::OkStatus();
     });
   }
   std::string Details() const override {
-    std::string text = Str(parts_, " parts of");
-    for (const auto& member : members_) {
+    std::string text = Str(spec_.parts, " parts of");
+    for (const auto& member : spec_.members) {
       text += Str("\n    - ", member->info().kind, " ", member->info().name);
       for (const BufferUse& use : member->uses()) {
         text += Str(use.write ? " >b" : " b", use.buffer);
@@ -37,15 +40,14 @@ class ChainThunk final : public Thunk {
     }
     return text;
   }
-  absl::Span<const std::unique_ptr<Thunk>> members() const override { return members_; }
+  absl::Span<const std::unique_ptr<Thunk>> members() const override { return spec_.members; }
 
  private:
   static absl::Status AtSite(const absl::Status& status, const Thunk& member) {
     return WithSite(status, member.info());
   }
 
-  std::vector<std::unique_ptr<Thunk>> members_;
-  int64_t parts_, workers_;
+  int64_t workers_;
 };
 
 // A buffer is one use, written if any member writes it; the members know what is in place.
@@ -71,8 +73,11 @@ std::unique_ptr<Thunk> MakeChainThunk(std::vector<std::unique_ptr<Thunk>> member
     info.bytes += members[m]->info().bytes;
   }
   std::vector<BufferUse> uses = UsesOf(members);
-  return std::make_unique<ChainThunk>(std::move(info), std::move(uses), std::move(members), parts,
-                                      threads);
+  return std::make_unique<ChainThunk>(
+      std::move(info), std::move(uses),
+      ChainSpec{.parts = parts, .threads = threads, .members = std::move(members)});
 }
+
+ThunkKind ChainThunkKind() { return ThunkKind::Of<ChainThunk>("chain"); }
 
 }  // namespace lazuli::cpu

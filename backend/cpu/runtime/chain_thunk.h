@@ -8,7 +8,7 @@
 #include <memory>
 #include <vector>
 
-#include "backend/runtime/thunk.h"
+#include "backend/runtime/thunk_data.h"
 
 namespace lazuli::cpu {
 
@@ -16,5 +16,6 @@ namespace lazuli::cpu {
 // by both.
 std::unique_ptr<Thunk> MakeChainThunk(std::vector<std::unique_ptr<Thunk>> members, int64_t parts,
                                       int64_t threads);
+ThunkKind ChainThunkKind();
 
 }  // namespace lazuli::cpu

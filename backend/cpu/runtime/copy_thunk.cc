@@ -34,46 +34,41 @@ void Fill(const std::byte* value, int element_bytes, std::byte* target, int64_t 
   }
 }
 
-class CopyThunk final : public Thunk {
+struct CopySpec {
+  int32_t element_bytes = 1;
+  int64_t fill_bytes = 0;
+  bool whole = false;  // one array as large as the other
+  BufferId target = 0;
+  std::vector<CopyPiece> pieces;
+  std::optional<BufferId> fill;
+  LAZULI_ATTRS(element_bytes, fill_bytes, whole, target, pieces, fill);
+};
+
+class CopyThunk final : public SpecThunk<CopySpec> {
  public:
-  CopyThunk(ThunkInfo info, std::vector<BufferUse> uses, const hlo::Instruction& instruction,
-            BufferId target, std::vector<CopyPiece> pieces, std::optional<BufferId> fill)
-      : Thunk(std::move(info), std::move(uses)),
-        element_bytes_(ByteWidth(instruction.shape().dtype())),
-        fill_bytes_(fill ? instruction.shape().byte_size() : 0),
-        whole_(instruction.opcode() == hlo::Opcode::kCopy ||
-               instruction.opcode() == hlo::Opcode::kTranspose),
-        target_(target),
-        pieces_(std::move(pieces)),
-        fill_(fill) {}
+  using SpecThunk::SpecThunk;
 
   absl::Status Execute(const RunBuffers& run) const override {
-    std::byte* target = run.at(target_);
-    if (fill_) Fill(run.at(*fill_), element_bytes_, target, fill_bytes_);
-    for (const CopyPiece& piece : pieces_) {
+    std::byte* target = run.at(spec_.target);
+    if (spec_.fill) Fill(run.at(*spec_.fill), spec_.element_bytes, target, spec_.fill_bytes);
+    for (const CopyPiece& piece : spec_.pieces) {
       piece.copy.Run(run.at(piece.source) + piece.source_offset, target + piece.target_offset);
     }
     return absl::OkStatus();
   }
-  bool CanSplit(int64_t parts) const override { return whole_ && pieces_[0].copy.CanSplit(parts); }
+  bool CanSplit(int64_t parts) const override {
+    return spec_.whole && spec_.pieces[0].copy.CanSplit(parts);
+  }
   absl::Status ExecutePart(const RunBuffers& run, Part part) const override {
-    const CopyPiece& piece = pieces_[0];
-    piece.copy.RunPart(run.at(piece.source), run.at(target_), part.index, part.count);
+    const CopyPiece& piece = spec_.pieces[0];
+    piece.copy.RunPart(run.at(piece.source), run.at(spec_.target), part.index, part.count);
     return absl::OkStatus();
   }
   std::string Details() const override {
     int64_t bytes = 0;
-    for (const CopyPiece& piece : pieces_) bytes += piece.copy.bytes();
-    return Str(bytes, " bytes in ", pieces_.size(), " pieces");
+    for (const CopyPiece& piece : spec_.pieces) bytes += piece.copy.bytes();
+    return Str(bytes, " bytes in ", spec_.pieces.size(), " pieces");
   }
-
- private:
-  int element_bytes_;
-  int64_t fill_bytes_;
-  bool whole_;  // one array as large as the other
-  BufferId target_;
-  std::vector<CopyPiece> pieces_;
-  std::optional<BufferId> fill_;
 };
 
 // A view of an array: the first element's position and the strides, in elements.
@@ -169,9 +164,18 @@ std::unique_ptr<Thunk> MakeCopyThunk(const hlo::Instruction& instruction, Buffer
   for (const CopyPiece& piece : pieces) uses.push_back({.buffer = piece.source, .by_part = true});
   if (fill) uses.push_back({.buffer = *fill});
   uses.push_back({.buffer = target, .write = true, .by_part = true});
+  CopySpec spec{.element_bytes = ByteWidth(instruction.shape().dtype()),
+                .fill_bytes = fill ? instruction.shape().byte_size() : 0,
+                .whole = instruction.opcode() == hlo::Opcode::kCopy ||
+                         instruction.opcode() == hlo::Opcode::kTranspose,
+                .target = target,
+                .pieces = std::move(pieces),
+                .fill = fill};
   return std::make_unique<CopyThunk>(ThunkInfo::Of("copy", instruction), std::move(uses),
-                                     instruction, target, std::move(pieces), fill);
+                                     std::move(spec));
 }
+
+ThunkKind CopyThunkKind() { return ThunkKind::Of<CopyThunk>("copy"); }
 
 CopyPiece WholeArray(BufferId source, const Shape& from, const Shape& to) {
   return Piece(source, from.dtype(), from.dims(), StridedElements(from), StridedElements(to));

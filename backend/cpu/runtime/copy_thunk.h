@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "backend/cpu/runtime/strided_copy.h"
-#include "backend/runtime/thunk.h"
+#include "backend/runtime/thunk_data.h"
 
 namespace lazuli::cpu {
 
@@ -16,6 +16,7 @@ struct CopyPiece {
   int64_t source_offset = 0;  // bytes
   int64_t target_offset = 0;  // bytes
   StridedCopy copy;
+  LAZULI_ATTRS(source, source_offset, target_offset, copy);
 };
 
 // Writes `target` piece after piece. If `fill` names a buffer, its first element is written
@@ -23,6 +24,8 @@ struct CopyPiece {
 std::unique_ptr<Thunk> MakeCopyThunk(const hlo::Instruction& instruction, BufferId target,
                                      std::vector<CopyPiece> pieces,
                                      std::optional<BufferId> fill = std::nullopt);
+
+ThunkKind CopyThunkKind();
 
 // The whole of an array from layout to layout.
 CopyPiece WholeArray(BufferId source, const Shape& from, const Shape& to);

@@ -3,53 +3,68 @@
 #include <algorithm>
 
 #include "ir/evaluator/cumulative.h"
+#include "ir/hlo/monoid.h"
 #include "ir/support/parallel_for.h"
 
 namespace lazuli::cpu {
 namespace {
 
-class CumulativeThunk final : public Thunk {
+struct CumulativeSpec {
+  hlo::CumulativeLines lines;
+  hlo::Opcode monoid{};
+  DType dtype{};
+  BufferId x = 0, init = 0, result = 0;
+  LAZULI_ATTRS(lines, monoid, dtype, x, init, result);
+};
+
+class CumulativeThunk final : public SpecThunk<CumulativeSpec> {
  public:
-  CumulativeThunk(const hlo::Instruction& i, const hlo::Cumulative& along, hlo::CumulativeLoop loop,
-                  const std::vector<BufferId>& operands, BufferId result)
-      : Thunk(ThunkInfo::Of("cumulative", i),
-              {{.buffer = operands[0], .in_place = ByteWidth(i.shape().dtype())},
-               {.buffer = operands[1]},
-               {.buffer = result, .write = true, .in_place = ByteWidth(i.shape().dtype())}}),
-        lines_(i.shape(), along),
-        loop_(loop),
-        x_(operands[0]),
-        init_(operands[1]),
-        result_(result) {}
+  CumulativeThunk(ThunkInfo info, std::vector<BufferUse> uses, CumulativeSpec spec)
+      : SpecThunk(std::move(info), std::move(uses), spec),
+        loop_(hlo::FindCumulativeLoop(spec.monoid, spec.dtype)) {}
 
   absl::Status Execute(const RunBuffers& run) const override {
     // Below this many elements a second thread costs more than it saves; and a piece of
     // neighbouring lines should fill vectors.
     constexpr int64_t kElements = 16384, kNeighbours = 64;
-    const int64_t count = lines_.outer * lines_.inner;
-    const int64_t grain = std::max(kElements / std::max<int64_t>(lines_.size, 1),
-                                   std::min(kNeighbours, lines_.inner));
+    const int64_t count = spec_.lines.outer * spec_.lines.inner;
+    const int64_t grain = std::max(kElements / std::max<int64_t>(spec_.lines.size, 1),
+                                   std::min(kNeighbours, spec_.lines.inner));
     ParallelFor(count, std::max<int64_t>(grain, 1), [&](int64_t begin, int64_t end) {
-      loop_(lines_, run.at(x_), run.at(init_), run.at(result_), begin, end);
+      loop_(spec_.lines, run.at(spec_.x), run.at(spec_.init), run.at(spec_.result), begin, end);
     });
     return absl::OkStatus();
   }
 
  private:
-  hlo::CumulativeLines lines_;
   hlo::CumulativeLoop loop_;
-  BufferId x_, init_, result_;
 };
 
 }  // namespace
 
-std::unique_ptr<Thunk> MakeCumulativeThunk(const hlo::Instruction& reduce_window,
-                                           const std::vector<BufferId>& operands, BufferId result) {
+ThunkOrReason MakeCumulativeThunk(const hlo::Instruction& reduce_window,
+                                  const std::vector<BufferId>& operands, BufferId result) {
   const auto along = hlo::MatchCumulative(reduce_window);
-  if (!along || operands.size() != 2) return nullptr;
-  const hlo::CumulativeLoop loop = hlo::FindCumulativeLoop(reduce_window);
-  if (loop == nullptr) return nullptr;
-  return std::make_unique<CumulativeThunk>(reduce_window, *along, loop, operands, result);
+  if (!along || operands.size() != 2)
+    return "its windows are not those of a cumulative reduction of one array";
+  const std::optional<hlo::Opcode> monoid = hlo::MonoidOf(*reduce_window.to_apply());
+  const DType dtype = reduce_window.shape().dtype();
+  if (!monoid || hlo::FindCumulativeLoop(*monoid, dtype) == nullptr)
+    return "its reducer is not one operation on elements of at least a byte";
+  const int64_t width = ByteWidth(dtype);
+  return std::make_unique<CumulativeThunk>(
+      ThunkInfo::Of("cumulative", reduce_window),
+      std::vector<BufferUse>{{.buffer = operands[0], .in_place = width},
+                             {.buffer = operands[1]},
+                             {.buffer = result, .write = true, .in_place = width}},
+      CumulativeSpec{.lines = hlo::CumulativeLines(reduce_window.shape(), *along),
+                     .monoid = *monoid,
+                     .dtype = dtype,
+                     .x = operands[0],
+                     .init = operands[1],
+                     .result = result});
 }
+
+ThunkKind CumulativeThunkKind() { return ThunkKind::Of<CumulativeThunk>("cumulative"); }
 
 }  // namespace lazuli::cpu

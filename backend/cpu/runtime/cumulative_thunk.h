@@ -5,12 +5,13 @@
 #include <memory>
 #include <vector>
 
-#include "backend/runtime/thunk.h"
+#include "backend/runtime/thunk_data.h"
 
 namespace lazuli::cpu {
 
-// Row-major buffers. nullptr if the instruction is no cumulative reduction by a monoid.
-std::unique_ptr<Thunk> MakeCumulativeThunk(const hlo::Instruction& reduce_window,
-                                           const std::vector<BufferId>& operands, BufferId result);
+// Row-major buffers. A reason if the instruction is not a cumulative reduction by a monoid.
+ThunkOrReason MakeCumulativeThunk(const hlo::Instruction& reduce_window,
+                                  const std::vector<BufferId>& operands, BufferId result);
+ThunkKind CumulativeThunkKind();
 
 }  // namespace lazuli::cpu

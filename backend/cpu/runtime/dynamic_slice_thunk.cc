@@ -11,6 +11,7 @@ namespace {
 // Where a window lies in an array: starts are clamped so that it fits.
 class WindowPlace {
  public:
+  WindowPlace() = default;
   WindowPlace(const Shape& array, absl::Span<const int64_t> window,
               const std::vector<const hlo::Instruction*>& starts, std::vector<BufferId> buffers)
       : buffers_(std::move(buffers)) {
@@ -21,6 +22,7 @@ class WindowPlace {
       byte_strides_.push_back(strides[d] * ByteWidth(array.dtype()));
     }
   }
+  LAZULI_ATTRS(buffers_, cells_, last_, byte_strides_);
   int64_t ByteOffset(const RunBuffers& run) const {
     int64_t offset = 0;
     for (std::size_t d = 0; d < buffers_.size(); ++d) {
@@ -42,95 +44,104 @@ std::vector<BufferUse> Reads(const std::vector<BufferId>& buffers) {
   return uses;
 }
 
-class SliceThunk final : public Thunk {
- public:
-  SliceThunk(const hlo::Instruction& i, const std::vector<BufferId>& operands, BufferId result,
-             const WindowPlace& place)
-      : Thunk(ThunkInfo::Of("dynamic-slice", i), Uses(operands, result)),
-        place_(place),
-        copy_(ByteWidth(i.shape().dtype()), i.shape().dims(), i.operand(0)->shape().strides(),
-              i.shape().strides()),
-        array_(operands[0]),
-        result_(result) {}
-
-  absl::Status Execute(const RunBuffers& run) const override {
-    copy_.Run(run.at(array_) + place_.ByteOffset(run), run.at(result_));
-    return absl::OkStatus();
-  }
-
- private:
-  static std::vector<BufferUse> Uses(const std::vector<BufferId>& operands, BufferId result) {
-    std::vector<BufferUse> uses = Reads(operands);
-    uses.push_back({.buffer = result, .write = true});
-    return uses;
-  }
-
-  WindowPlace place_;
-  StridedCopy copy_;
-  BufferId array_, result_;
+struct SliceSpec {
+  WindowPlace place;
+  StridedCopy copy;
+  BufferId array = 0, result = 0;
+  LAZULI_ATTRS(place, copy, array, result);
 };
 
-class UpdateThunk final : public Thunk {
+class SliceThunk final : public SpecThunk<SliceSpec> {
  public:
-  UpdateThunk(const hlo::Instruction& i, const std::vector<BufferId>& operands, BufferId result,
-              const WindowPlace& place)
-      : Thunk(ThunkInfo::Of("dynamic-update-slice", i), Uses(i, operands, result)),
-        place_(place),
-        copy_(ByteWidth(i.shape().dtype()), i.operand(1)->shape().dims(),
-              i.operand(1)->shape().strides(), i.shape().strides()),
-        bytes_(i.shape().byte_size()),
-        array_(operands[0]),
-        update_(operands[1]),
-        result_(result) {}
+  using SpecThunk::SpecThunk;
 
   absl::Status Execute(const RunBuffers& run) const override {
-    const std::byte* from = run.at(array_);
-    std::byte* to = run.at(result_);
-    if (from != to) CopyBytes(from, to, bytes_);
-    copy_.Run(run.at(update_), to + place_.ByteOffset(run));
+    spec_.copy.Run(run.at(spec_.array) + spec_.place.ByteOffset(run), run.at(spec_.result));
     return absl::OkStatus();
   }
-
- private:
-  static std::vector<BufferUse> Uses(const hlo::Instruction& i,
-                                     const std::vector<BufferId>& operands, BufferId result) {
-    const int64_t width = ByteWidth(i.shape().dtype());
-    std::vector<BufferUse> uses = Reads(operands);
-    uses[0].in_place = width;
-    uses.push_back({.buffer = result, .write = true, .in_place = width});
-    return uses;
-  }
-
-  WindowPlace place_;
-  StridedCopy copy_;
-  int64_t bytes_;
-  BufferId array_, update_, result_;
 };
+
+struct UpdateSpec {
+  WindowPlace place;
+  StridedCopy copy;
+  int64_t bytes = 0;  // of the array
+  BufferId array = 0, update = 0, result = 0;
+  LAZULI_ATTRS(place, copy, bytes, array, update, result);
+};
+
+class UpdateThunk final : public SpecThunk<UpdateSpec> {
+ public:
+  using SpecThunk::SpecThunk;
+
+  absl::Status Execute(const RunBuffers& run) const override {
+    const std::byte* from = run.at(spec_.array);
+    std::byte* to = run.at(spec_.result);
+    if (from != to) CopyBytes(from, to, spec_.bytes);
+    spec_.copy.Run(run.at(spec_.update), to + spec_.place.ByteOffset(run));
+    return absl::OkStatus();
+  }
+};
+
+std::unique_ptr<Thunk> MakeSlice(const hlo::Instruction& i, const std::vector<BufferId>& operands,
+                                 BufferId result, WindowPlace place) {
+  std::vector<BufferUse> uses = Reads(operands);
+  uses.push_back({.buffer = result, .write = true});
+  return std::make_unique<SliceThunk>(
+      ThunkInfo::Of("dynamic-slice", i), std::move(uses),
+      SliceSpec{.place = std::move(place),
+                .copy = StridedCopy(ByteWidth(i.shape().dtype()), i.shape().dims(),
+                                    i.operand(0)->shape().strides(), i.shape().strides()),
+                .array = operands[0],
+                .result = result});
+}
+
+std::unique_ptr<Thunk> MakeUpdate(const hlo::Instruction& i, const std::vector<BufferId>& operands,
+                                  BufferId result, WindowPlace place) {
+  const int64_t width = ByteWidth(i.shape().dtype());
+  std::vector<BufferUse> uses = Reads(operands);
+  uses[0].in_place = width;
+  uses.push_back({.buffer = result, .write = true, .in_place = width});
+  const Shape& update = i.operand(1)->shape();
+  return std::make_unique<UpdateThunk>(
+      ThunkInfo::Of("dynamic-update-slice", i), std::move(uses),
+      UpdateSpec{.place = std::move(place),
+                 .copy = StridedCopy(static_cast<int>(width), update.dims(), update.strides(),
+                                     i.shape().strides()),
+                 .bytes = i.shape().byte_size(),
+                 .array = operands[0],
+                 .update = operands[1],
+                 .result = result});
+}
 
 }  // namespace
 
-std::unique_ptr<Thunk> MakeDynamicSliceThunk(const hlo::Instruction& instruction,
-                                             const std::vector<BufferId>& operands,
-                                             BufferId result) {
+ThunkOrReason MakeDynamicSliceThunk(const hlo::Instruction& instruction,
+                                    const std::vector<BufferId>& operands, BufferId result) {
   const bool is_update = instruction.opcode() == hlo::Opcode::kDynamicUpdateSlice;
   const Shape& array = instruction.operand(0)->shape();
   const std::size_t first = is_update ? 2 : 1;
   std::vector<const hlo::Instruction*> starts;
   for (std::size_t k = first; k < operands.size(); ++k) {
     starts.push_back(instruction.operand(static_cast<int64_t>(k)));
-    if (!starts.back()->shape().IsScalar()) return nullptr;
+    if (!starts.back()->shape().IsScalar()) return "its starts are in an array";
   }
-  if (static_cast<int64_t>(starts.size()) != array.rank()) return nullptr;
-  if (is_update && array.strides() != instruction.shape().strides()) return nullptr;
+  if (static_cast<int64_t>(starts.size()) != array.rank())
+    return "it has not a start for each dimension";
+  if (is_update && array.strides() != instruction.shape().strides())
+    return "its result has another layout than its operand";
   const Shape& window = is_update ? instruction.operand(1)->shape() : instruction.shape();
   WindowPlace place(array, window.dims(), starts,
                     {operands.begin() + static_cast<std::ptrdiff_t>(first), operands.end()});
   // An array that is updated by itself would be read after it is written.
-  if (is_update && std::count(operands.begin(), operands.end(), operands[0]) > 1) return nullptr;
-  if (is_update) {
-    return std::make_unique<UpdateThunk>(instruction, operands, result, place);
-  }
-  return std::make_unique<SliceThunk>(instruction, operands, result, place);
+  if (is_update && std::count(operands.begin(), operands.end(), operands[0]) > 1)
+    return "it updates an array by the same array";
+  return is_update ? MakeUpdate(instruction, operands, result, std::move(place))
+                   : MakeSlice(instruction, operands, result, std::move(place));
+}
+
+ThunkKind DynamicSliceThunkKind() { return ThunkKind::Of<SliceThunk>("dynamic-slice"); }
+ThunkKind DynamicUpdateSliceThunkKind() {
+  return ThunkKind::Of<UpdateThunk>("dynamic-update-slice");
 }
 
 }  // namespace lazuli::cpu

@@ -5,14 +5,15 @@
 #include <memory>
 #include <vector>
 
-#include "backend/runtime/thunk.h"
+#include "backend/runtime/thunk_data.h"
 
 namespace lazuli::cpu {
 
-// `operands` are the buffers of the instruction's operands in order, of any layout. nullptr if the
+// `operands` are the buffers of the instruction's operands in order, of any layout. A reason if the
 // starts are not one scalar for each dimension, or an update would change the layout.
-std::unique_ptr<Thunk> MakeDynamicSliceThunk(const hlo::Instruction& instruction,
-                                             const std::vector<BufferId>& operands,
-                                             BufferId result);
+ThunkOrReason MakeDynamicSliceThunk(const hlo::Instruction& instruction,
+                                    const std::vector<BufferId>& operands, BufferId result);
+ThunkKind DynamicSliceThunkKind();
+ThunkKind DynamicUpdateSliceThunkKind();
 
 }  // namespace lazuli::cpu

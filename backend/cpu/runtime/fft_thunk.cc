@@ -44,40 +44,38 @@ void VisitFftType(DType dtype, F&& f) {
   }
 }
 
-class FftThunk final : public Thunk {
+struct FftSpec {
+  FftType type{};
+  Dims lengths;  // of the last dimensions
+  DType operand_type{}, result_type{};
+  int64_t rows = 0, operand_columns = 0, result_columns = 0;
+  BufferId operand = 0, result = 0, scratch = 0;
+  LAZULI_ATTRS(type, lengths, operand_type, result_type, rows, operand_columns, result_columns,
+               operand, result, scratch);
+};
+
+class FftThunk final : public SpecThunk<FftSpec> {
  public:
-  FftThunk(const hlo::Instruction& i, BufferId operand, BufferId result, BufferId scratch)
-      : Thunk(ThunkInfo::Of("fft", i), {{.buffer = operand},
-                                        {.buffer = result, .write = true},
-                                        {.buffer = scratch, .write = true}}),
-        operand_(operand),
-        result_(result),
-        scratch_(scratch),
-        operand_type_(i.operand(0)->shape().dtype()),
-        result_type_(i.shape().dtype()),
-        attrs_(i.attrs_as<hlo::FftAttrs>()) {
-    const Shape& x = i.operand(0)->shape();
-    const bool inverse = attrs_.fft_type == FftType::kIfft || attrs_.fft_type == FftType::kIrfft;
-    for (int64_t n : attrs_.fft_length) {
+  FftThunk(ThunkInfo info, std::vector<BufferUse> uses, FftSpec spec)
+      : SpecThunk(std::move(info), std::move(uses), std::move(spec)),
+        columns_(spec_.lengths.back()) {
+    const bool inverse = spec_.type == FftType::kIfft || spec_.type == FftType::kIrfft;
+    for (int64_t n : spec_.lengths) {
       transforms_.emplace_back(n, inverse);
       if (inverse) scale_ /= static_cast<double>(n);
     }
-    columns_ = attrs_.fft_length.back();
-    operand_columns_ = x.dim(x.rank() - 1);
-    result_columns_ = i.shape().dim(x.rank() - 1);
-    rows_ = x.num_elements() / operand_columns_;
   }
 
   absl::Status Execute(const RunBuffers& run) const override {
-    auto* const work = run.at<Complex>(scratch_);
-    const bool last_at_end = attrs_.fft_type == FftType::kIrfft;
+    auto* const work = run.at<Complex>(spec_.scratch);
+    const bool last_at_end = spec_.type == FftType::kIrfft;
     const int64_t others = static_cast<int64_t>(transforms_.size()) - 1;
     EachRow([&](int64_t row, Complex* scratch) {
       LoadRow(run, row, work + row * columns_);
       if (!last_at_end) transforms_.back().Run(work + row * columns_, scratch);
     });
     // What the results need of the last dimension, or what is there before it is mirrored.
-    const int64_t needed = std::min(operand_columns_, result_columns_);
+    const int64_t needed = std::min(spec_.operand_columns, spec_.result_columns);
     int64_t stride = columns_;
     for (int64_t d = others - 1; d >= 0; --d) {
       AlongDimension(work, transforms_[static_cast<std::size_t>(d)], stride, needed);
@@ -86,30 +84,32 @@ class FftThunk final : public Thunk {
     EachRow([&](int64_t row, Complex* scratch) {
       Complex* const x = work + row * columns_;
       if (last_at_end) {
-        for (int64_t i = operand_columns_; i < columns_; ++i) x[i] = std::conj(x[columns_ - i]);
+        for (int64_t i = spec_.operand_columns; i < columns_; ++i)
+          x[i] = std::conj(x[columns_ - i]);
         transforms_.back().Run(x, scratch);
       }
       StoreRow(run, row, x);
     });
     return absl::OkStatus();
   }
-  std::string Details() const override { return Str(rows_, " rows of ", columns_); }
+  std::string Details() const override { return Str(spec_.rows, " rows of ", columns_); }
 
  private:
   template <class F>
   void EachRow(F&& f) const {
     constexpr int64_t kWorth = 8192;  // elements for a thread
-    ParallelFor(rows_, std::max<int64_t>(1, kWorth / columns_), [&](int64_t begin, int64_t end) {
-      std::vector<Complex> scratch(static_cast<std::size_t>(transforms_.back().scratch()));
-      for (int64_t row = begin; row < end; ++row) f(row, scratch.data());
-    });
+    ParallelFor(
+        spec_.rows, std::max<int64_t>(1, kWorth / columns_), [&](int64_t begin, int64_t end) {
+          std::vector<Complex> scratch(static_cast<std::size_t>(transforms_.back().scratch()));
+          for (int64_t row = begin; row < end; ++row) f(row, scratch.data());
+        });
   }
 
   // Lines along a dimension whose elements are `stride` apart; the first `needed` of each row.
   void AlongDimension(Complex* work, const Fourier& transform, int64_t stride,
                       int64_t needed) const {
     const int64_t size = transform.size(), inner = stride / columns_ * needed;
-    const int64_t lines = rows_ * columns_ / (size * stride) * inner;
+    const int64_t lines = spec_.rows * columns_ / (size * stride) * inner;
     ParallelFor(lines, std::max<int64_t>(1, 8192 / size), [&](int64_t begin, int64_t end) {
       std::vector<Complex> line(static_cast<std::size_t>(size)),
           scratch(static_cast<std::size_t>(transform.scratch()));
@@ -124,41 +124,53 @@ class FftThunk final : public Thunk {
   }
 
   void LoadRow(const RunBuffers& run, int64_t row, Complex* x) const {
-    VisitFftType(operand_type_, [&]<class T>(T) {
-      Load<T>(run.at(operand_) + row * operand_columns_ * static_cast<int64_t>(sizeof(T)),
-              operand_columns_, x);
+    VisitFftType(spec_.operand_type, [&]<class T>(T) {
+      Load<T>(run.at(spec_.operand) + row * spec_.operand_columns * static_cast<int64_t>(sizeof(T)),
+              spec_.operand_columns, x);
     });
   }
   void StoreRow(const RunBuffers& run, int64_t row, const Complex* x) const {
-    VisitFftType(result_type_, [&]<class T>(T) {
-      Store<T>(x, result_columns_, scale_,
-               run.at(result_) + row * result_columns_ * static_cast<int64_t>(sizeof(T)));
+    VisitFftType(spec_.result_type, [&]<class T>(T) {
+      Store<T>(x, spec_.result_columns, scale_,
+               run.at(spec_.result) + row * spec_.result_columns * static_cast<int64_t>(sizeof(T)));
     });
   }
 
-  BufferId operand_, result_, scratch_;
-  DType operand_type_, result_type_;
-  hlo::FftAttrs attrs_;
+  int64_t columns_;                  // of the transformed rows
   std::vector<Fourier> transforms_;  // of the last dimensions
   double scale_ = 1;
-  int64_t rows_ = 0, columns_ = 0, operand_columns_ = 0, result_columns_ = 0;
 };
 
 }  // namespace
 
-std::unique_ptr<Thunk> MakeFftThunk(const hlo::Instruction& fft,
-                                    const std::vector<BufferId>& operands,
-                                    const std::vector<BufferId>& results,
-                                    const std::function<BufferId(int64_t)>& new_buffer) {
+ThunkOrReason MakeFftThunk(const hlo::Instruction& fft, const std::vector<BufferId>& operands,
+                           const std::vector<BufferId>& results,
+                           const std::function<BufferId(int64_t)>& new_buffer) {
   const Shape& x = fft.operand(0)->shape();
-  if (x.num_elements() == 0 || fft.shape().num_elements() == 0) return nullptr;
+  if (x.num_elements() == 0 || fft.shape().num_elements() == 0) return "it has no elements";
   for (int64_t n : fft.attrs_as<hlo::FftAttrs>().fft_length) {
-    if (n > INT32_MAX) return nullptr;  // squares of places must not overflow
+    if (n > INT32_MAX)
+      return "its length is above 2^31 - 1";  // squares of places must not overflow
   }
   const int64_t rows = x.num_elements() / x.dim(x.rank() - 1);
   const int64_t columns = fft.attrs_as<hlo::FftAttrs>().fft_length.back();
   const BufferId scratch = new_buffer(rows * columns * static_cast<int64_t>(sizeof(Complex)));
-  return std::make_unique<FftThunk>(fft, operands[0], results[0], scratch);
+  return std::make_unique<FftThunk>(ThunkInfo::Of("fft", fft),
+                                    std::vector<BufferUse>{{.buffer = operands[0]},
+                                                           {.buffer = results[0], .write = true},
+                                                           {.buffer = scratch, .write = true}},
+                                    FftSpec{.type = fft.attrs_as<hlo::FftAttrs>().fft_type,
+                                            .lengths = fft.attrs_as<hlo::FftAttrs>().fft_length,
+                                            .operand_type = x.dtype(),
+                                            .result_type = fft.shape().dtype(),
+                                            .rows = rows,
+                                            .operand_columns = x.dim(x.rank() - 1),
+                                            .result_columns = fft.shape().dim(x.rank() - 1),
+                                            .operand = operands[0],
+                                            .result = results[0],
+                                            .scratch = scratch});
 }
+
+ThunkKind FftThunkKind() { return ThunkKind::Of<FftThunk>("fft"); }
 
 }  // namespace lazuli::cpu

@@ -5,14 +5,14 @@
 #include <memory>
 #include <vector>
 
-#include "backend/runtime/thunk.h"
+#include "backend/runtime/thunk_data.h"
 
 namespace lazuli::cpu {
 
-// Row-major buffers; new_buffer(bytes) makes scratch memory. nullptr for empty arrays.
-std::unique_ptr<Thunk> MakeFftThunk(const hlo::Instruction& fft,
-                                    const std::vector<BufferId>& operands,
-                                    const std::vector<BufferId>& results,
-                                    const std::function<BufferId(int64_t)>& new_buffer);
+// Row-major buffers; new_buffer(bytes) makes scratch memory. A reason for empty arrays.
+ThunkOrReason MakeFftThunk(const hlo::Instruction& fft, const std::vector<BufferId>& operands,
+                           const std::vector<BufferId>& results,
+                           const std::function<BufferId(int64_t)>& new_buffer);
+ThunkKind FftThunkKind();
 
 }  // namespace lazuli::cpu

@@ -65,25 +65,29 @@ Dims ByteStridesOf(const Shape& shape) {
 
 // A dimension that indices run over: what one step adds to each position, in bytes.
 struct BatchDim {
-  int64_t size, index, window, operand;
+  int64_t size = 1, index = 0, window = 0, operand = 0;
+  LAZULI_ATTRS(size, index, window, operand);
 };
 
 // One component of an index: where it stands and what it is worth.
 struct Component {
-  int64_t index;   // bytes from the index's start
-  int64_t last;    // the largest start that keeps the window inside
-  int64_t stride;  // bytes of the operand
+  int64_t index = 0;   // bytes from the index's start
+  int64_t last = 0;    // the largest start that keeps the window inside
+  int64_t stride = 0;  // bytes of the operand
+  LAZULI_ATTRS(index, last, stride);
 };
 
 // Contiguous bytes of a window, as offsets from its starts.
 struct ContiguousRun {
-  int64_t operand, window;
+  int64_t operand = 0, window = 0;
+  LAZULI_ATTRS(operand, window);
 };
 
 class WindowPlan {
  public:
   static constexpr int64_t kMaxRuns = 1 << 16;
 
+  WindowPlan() = default;
   explicit WindowPlan(const IndexedWindows& w)
       : cell_(w.indices->dtype()), width_(ByteWidth(w.operand->dtype())) {
     PlanBatch(w);
@@ -100,6 +104,8 @@ class WindowPlan {
     }
     PlanRuns(w, operand_strides);
   }
+
+  LAZULI_ATTRS(cell_, width_, count_, batch_, components_, run_bytes_, runs_, ok_);
 
   int64_t count() const { return count_; }
   int64_t run_bytes() const { return run_bytes_; }
@@ -177,7 +183,7 @@ class WindowPlan {
   void PlanRuns(const IndexedWindows& w, const Dims& operand_strides);
 
   IntegerCell cell_;
-  int64_t width_;
+  int64_t width_ = 1;
   int64_t count_ = 1;
   std::vector<BatchDim> batch_;
   std::vector<Component> components_;
@@ -288,39 +294,34 @@ void ForEachRun(absl::Span<const WindowOffsets> windows, absl::Span<const Contig
   }
 }
 
-class GatherThunk final : public Thunk {
+struct GatherSpec {
+  WindowPlan plan;
+  BufferId operand = 0, indices = 0, result = 0;
+  LAZULI_ATTRS(plan, operand, indices, result);
+};
+
+class GatherThunk final : public SpecThunk<GatherSpec> {
  public:
-  GatherThunk(const Instruction& i, WindowPlan plan, const std::vector<BufferId>& operands,
-              BufferId result)
-      : Thunk(
-            ThunkInfo::Of("gather", i),
-            {{.buffer = operands[0]}, {.buffer = operands[1]}, {.buffer = result, .write = true}}),
-        plan_(std::move(plan)),
-        operand_(operands[0]),
-        indices_(operands[1]),
-        result_(result) {}
+  using SpecThunk::SpecThunk;
 
   absl::Status Execute(const RunBuffers& run) const override {
     constexpr int64_t kBytes = 1 << 16;  // that are worth a thread
-    const std::byte* const from = run.at(operand_);
-    std::byte* const to = run.at(result_);
-    const int64_t grain = std::max<int64_t>(1, kBytes / (plan_.window_bytes() + 16));
-    const int64_t bytes = plan_.run_bytes();
-    ParallelFor(plan_.count(), grain, [&](int64_t begin, int64_t end) {
-      ForEachTile<true>(plan_, run.at(indices_), begin, end,
+    const std::byte* const from = run.at(spec_.operand);
+    std::byte* const to = run.at(spec_.result);
+    const int64_t grain = std::max<int64_t>(1, kBytes / (spec_.plan.window_bytes() + 16));
+    const int64_t bytes = spec_.plan.run_bytes();
+    ParallelFor(spec_.plan.count(), grain, [&](int64_t begin, int64_t end) {
+      ForEachTile<true>(spec_.plan, run.at(spec_.indices), begin, end,
                         [&](absl::Span<const WindowOffsets> windows) {
-                          ForEachRun(windows, plan_.runs(), [&](int64_t source, int64_t target) {
-                            CopyRun(from + source, to + target, bytes);
-                          });
+                          ForEachRun(windows, spec_.plan.runs(),
+                                     [&](int64_t source, int64_t target) {
+                                       CopyRun(from + source, to + target, bytes);
+                                     });
                         });
     });
     return absl::OkStatus();
   }
-  std::string Details() const override { return plan_.ToString(); }
-
- private:
-  WindowPlan plan_;
-  BufferId operand_, indices_, result_;
+  std::string Details() const override { return spec_.plan.ToString(); }
 };
 
 // How updates are combined into the operand.
@@ -364,99 +365,133 @@ void TakeRuns(absl::Span<const WindowOffsets> windows, absl::Span<const Contiguo
   });
 }
 
-Combiner FindCombiner(const hlo::Computation& reducer, DType dtype) {
-  if (reducer.root() == reducer.parameters()[1]) return {.runs = TakeRuns};
-  return hlo::FindMonoidLoop<Combiner>(reducer, dtype, []<Opcode kMonoid, class T>() -> Combiner {
+// nullopt: each update takes the place of what was there.
+Combiner FindCombiner(std::optional<Opcode> monoid, DType dtype) {
+  if (!monoid) return {.runs = TakeRuns};
+  return hlo::FindMonoidLoop<Combiner>(*monoid, dtype, []<Opcode kMonoid, class T>() -> Combiner {
     return {CombineRuns<kMonoid, T>, CombineElements<kMonoid, T>};
   });
 }
 
+struct ScatterSpec {
+  WindowPlan plan;
+  std::optional<Opcode> monoid;  // nullopt: see FindCombiner
+  DType dtype{};
+  int64_t bytes = 0;  // of the operand
+  BufferId operand = 0, indices = 0, updates = 0, result = 0;
+  LAZULI_ATTRS(plan, monoid, dtype, bytes, operand, indices, updates, result);
+};
+
 // Windows are combined in their order, which is the order in which equal places get their updates.
 // Threads share each window, not the windows: one has some of the runs, or some bytes of the only
 // run, of all of them.
-class ScatterThunk final : public Thunk {
+class ScatterThunk final : public SpecThunk<ScatterSpec> {
  public:
-  ScatterThunk(const Instruction& i, WindowPlan plan, Combiner combiner,
-               const std::vector<BufferId>& operands, BufferId result)
-      : Thunk(ThunkInfo::Of("scatter", i),
-              {{.buffer = operands[0], .in_place = ByteWidth(i.shape().dtype())},
-               {.buffer = operands[1]},
-               {.buffer = operands[2]},
-               {.buffer = result, .write = true, .in_place = ByteWidth(i.shape().dtype())}}),
-        plan_(std::move(plan)),
-        combiner_(combiner),
-        elements_(combiner.elements != nullptr && plan_.runs().size() == 1 &&
-                  plan_.run_bytes() == ByteWidth(i.shape().dtype())),
-        bytes_(i.shape().byte_size()),
-        operand_(operands[0]),
-        indices_(operands[1]),
-        updates_(operands[2]),
-        result_(result) {}
+  ScatterThunk(ThunkInfo info, std::vector<BufferUse> uses, ScatterSpec spec)
+      : SpecThunk(std::move(info), std::move(uses), std::move(spec)),
+        combiner_(FindCombiner(spec_.monoid, spec_.dtype)),
+        elements_(combiner_.elements != nullptr && spec_.plan.runs().size() == 1 &&
+                  spec_.plan.run_bytes() == ByteWidth(spec_.dtype)) {}
 
   absl::Status Execute(const RunBuffers& run) const override {
-    std::byte* const to = run.at(result_);
-    if (to != run.at(operand_)) CopyBytes(run.at(operand_), to, bytes_);
+    std::byte* const to = run.at(spec_.result);
+    if (to != run.at(spec_.operand)) CopyBytes(run.at(spec_.operand), to, spec_.bytes);
     if (elements_) {
-      combiner_.elements(plan_, run.at(indices_), run.at(updates_), to);
+      combiner_.elements(spec_.plan, run.at(spec_.indices), run.at(spec_.updates), to);
       return absl::OkStatus();
     }
     constexpr int64_t kWork = 1 << 16;  // bytes that are worth a thread
-    const auto& runs = plan_.runs();
+    const auto& runs = spec_.plan.runs();
     if (runs.size() > 1) {
-      const int64_t grain = kWork / (plan_.count() * plan_.run_bytes()) + 1;
+      const int64_t grain = kWork / (spec_.plan.count() * spec_.plan.run_bytes()) + 1;
       ParallelFor(std::ssize(runs), grain, [&](int64_t begin, int64_t end) {
         const auto size = static_cast<std::size_t>(end - begin);
         Combine(run, absl::MakeSpan(runs).subspan(static_cast<std::size_t>(begin), size),
-                plan_.run_bytes());
+                spec_.plan.run_bytes());
       });
       return absl::OkStatus();
     }
     constexpr int64_t kLine = 64;  // bytes of a cache line: threads seldom write to the same one
-    const int64_t grain = kWork / (plan_.count() * kLine) + 1;
-    ParallelFor((plan_.run_bytes() + kLine - 1) / kLine, grain, [&](int64_t begin, int64_t end) {
-      const ContiguousRun piece{begin * kLine, begin * kLine};
-      Combine(run, {&piece, 1}, std::min(end * kLine, plan_.run_bytes()) - begin * kLine);
-    });
+    const int64_t grain = kWork / (spec_.plan.count() * kLine) + 1;
+    ParallelFor(
+        (spec_.plan.run_bytes() + kLine - 1) / kLine, grain, [&](int64_t begin, int64_t end) {
+          const ContiguousRun piece{begin * kLine, begin * kLine};
+          Combine(run, {&piece, 1}, std::min(end * kLine, spec_.plan.run_bytes()) - begin * kLine);
+        });
     return absl::OkStatus();
   }
-  std::string Details() const override { return plan_.ToString(); }
+  std::string Details() const override { return spec_.plan.ToString(); }
 
  private:
   // `bytes` of each of these runs, of all windows.
   void Combine(const RunBuffers& run, absl::Span<const ContiguousRun> runs, int64_t bytes) const {
-    ForEachTile<false>(plan_, run.at(indices_), 0, plan_.count(),
+    ForEachTile<false>(spec_.plan, run.at(spec_.indices), 0, spec_.plan.count(),
                        [&](absl::Span<const WindowOffsets> windows) {
-                         combiner_.runs(windows, runs, bytes, run.at(updates_), run.at(result_));
+                         combiner_.runs(windows, runs, bytes, run.at(spec_.updates),
+                                        run.at(spec_.result));
                        });
   }
 
-  WindowPlan plan_;
   Combiner combiner_;
-  bool elements_;
-  int64_t bytes_;
-  BufferId operand_, indices_, updates_, result_;
+  bool elements_;  // whose windows are one element each
 };
 
 }  // namespace
 
-std::unique_ptr<Thunk> MakeGatherThunk(const Instruction& gather,
-                                       const std::vector<BufferId>& operands, BufferId result) {
-  if (gather.shape().num_elements() == 0) return nullptr;
-  WindowPlan plan(OfGather(gather));
-  if (!plan.ok()) return nullptr;
-  return std::make_unique<GatherThunk>(gather, std::move(plan), operands, result);
+namespace {
+constexpr char kTooManyPieces[] = "its windows fall into too many pieces of memory";
 }
 
-std::unique_ptr<Thunk> MakeScatterThunk(const Instruction& scatter,
-                                        const std::vector<BufferId>& operands, BufferId result) {
-  if (operands.size() != 3 || scatter.operand(2)->shape().num_elements() == 0) return nullptr;
-  if (scatter.shape().num_elements() == 0) return nullptr;  // no window fits, not even at 0
-  const Combiner combiner = FindCombiner(*scatter.to_apply(), scatter.shape().dtype());
-  WindowPlan plan(OfScatter(scatter));
-  if (combiner.runs == nullptr || !plan.ok() || operands[0] == operands[2] ||
-      operands[0] == operands[1])
-    return nullptr;
-  return std::make_unique<ScatterThunk>(scatter, std::move(plan), combiner, operands, result);
+ThunkOrReason MakeGatherThunk(const Instruction& gather, const std::vector<BufferId>& operands,
+                              BufferId result) {
+  if (gather.shape().num_elements() == 0) return "it has no elements";
+  WindowPlan plan(OfGather(gather));
+  if (!plan.ok()) return kTooManyPieces;
+  return std::make_unique<GatherThunk>(
+      ThunkInfo::Of("gather", gather),
+      std::vector<BufferUse>{
+          {.buffer = operands[0]}, {.buffer = operands[1]}, {.buffer = result, .write = true}},
+      GatherSpec{.plan = std::move(plan),
+                 .operand = operands[0],
+                 .indices = operands[1],
+                 .result = result});
 }
+
+ThunkKind GatherThunkKind() { return ThunkKind::Of<GatherThunk>("gather"); }
+
+ThunkOrReason MakeScatterThunk(const Instruction& scatter, const std::vector<BufferId>& operands,
+                               BufferId result) {
+  if (operands.size() != 3) return "it updates several arrays";
+  if (scatter.operand(2)->shape().num_elements() == 0 || scatter.shape().num_elements() == 0)
+    return "it has no elements";  // no window fits, not even at 0
+  const hlo::Computation& reducer = *scatter.to_apply();
+  const bool takes = reducer.root() == reducer.parameters()[1];
+  const std::optional<Opcode> monoid = takes ? std::nullopt : hlo::MonoidOf(reducer);
+  if (!takes && !monoid) return "its reducer is not one operation";
+  const DType dtype = scatter.shape().dtype();
+  WindowPlan plan(OfScatter(scatter));
+  if (FindCombiner(monoid, dtype).runs == nullptr)
+    return "its reducer has no loop for elements of this type";
+  if (!plan.ok()) return kTooManyPieces;
+  if (operands[0] == operands[2] || operands[0] == operands[1])
+    return "it updates an array by the same array";
+  const int64_t width = ByteWidth(dtype);
+  return std::make_unique<ScatterThunk>(
+      ThunkInfo::Of("scatter", scatter),
+      std::vector<BufferUse>{{.buffer = operands[0], .in_place = width},
+                             {.buffer = operands[1]},
+                             {.buffer = operands[2]},
+                             {.buffer = result, .write = true, .in_place = width}},
+      ScatterSpec{.plan = std::move(plan),
+                  .monoid = monoid,
+                  .dtype = dtype,
+                  .bytes = scatter.shape().byte_size(),
+                  .operand = operands[0],
+                  .indices = operands[1],
+                  .updates = operands[2],
+                  .result = result});
+}
+
+ThunkKind ScatterThunkKind() { return ThunkKind::Of<ScatterThunk>("scatter"); }
 
 }  // namespace lazuli::cpu

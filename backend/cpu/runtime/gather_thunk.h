@@ -5,15 +5,17 @@
 #include <memory>
 #include <vector>
 
-#include "backend/runtime/thunk.h"
+#include "backend/runtime/thunk_data.h"
 
 namespace lazuli::cpu {
 
-// Row-major buffers. nullptr for what the evaluator has to do: windows in very many pieces, several
+// Row-major buffers. A reason for what the evaluator has to do: windows in very many pieces, several
 // operands, a reducer that is neither a monoid nor "take the update".
-std::unique_ptr<Thunk> MakeGatherThunk(const hlo::Instruction& gather,
-                                       const std::vector<BufferId>& operands, BufferId result);
-std::unique_ptr<Thunk> MakeScatterThunk(const hlo::Instruction& scatter,
-                                        const std::vector<BufferId>& operands, BufferId result);
+ThunkOrReason MakeGatherThunk(const hlo::Instruction& gather, const std::vector<BufferId>& operands,
+                              BufferId result);
+ThunkOrReason MakeScatterThunk(const hlo::Instruction& scatter,
+                               const std::vector<BufferId>& operands, BufferId result);
+ThunkKind GatherThunkKind();
+ThunkKind ScatterThunkKind();
 
 }  // namespace lazuli::cpu

@@ -5,45 +5,52 @@
 namespace lazuli::cpu {
 namespace {
 
-template <class Index>
-class IndexCheckThunk final : public Thunk {
+struct IndexCheckSpec {
+  DType dtype{};
+  int64_t count = 0;
+  BufferId indices = 0, limit = 0;
+  LAZULI_ATTRS(dtype, count, indices, limit);
+};
+
+class IndexCheckThunk final : public SpecThunk<IndexCheckSpec> {
  public:
-  IndexCheckThunk(const hlo::Instruction& instruction, BufferId indices, BufferId limit)
-      : Thunk(ThunkInfo::Of("check", instruction), {{.buffer = indices}, {.buffer = limit}}),
-        count_(instruction.shape().num_elements()),
-        indices_(indices),
-        limit_(limit) {}
+  using SpecThunk::SpecThunk;
 
   absl::Status Execute(const RunBuffers& run) const override {
-    const Index* indices = run.at<const Index>(indices_);
-    const int64_t limit = *run.at<const int64_t>(limit_);
-    for (int64_t i = 0; i < count_; ++i) {
+    return spec_.dtype == DType::kS32 ? Check<int32_t>(run) : Check<int64_t>(run);
+  }
+
+ private:
+  template <class Index>
+  absl::Status Check(const RunBuffers& run) const {
+    const Index* indices = run.at<const Index>(spec_.indices);
+    const int64_t limit = *run.at<const int64_t>(spec_.limit);
+    for (int64_t i = 0; i < spec_.count; ++i) {
       if (indices[i] < 0 || indices[i] >= limit) {
         return OutOfRange("index ", indices[i], " is out of range [0, ", limit, ")");
       }
     }
     return absl::OkStatus();
   }
-
- private:
-  int64_t count_;
-  BufferId indices_, limit_;
 };
 
 }  // namespace
 
-std::unique_ptr<Thunk> MakeIndexCheckThunk(const hlo::Instruction& instruction, BufferId indices,
-                                           BufferId limit) {
+ThunkOrReason MakeIndexCheckThunk(const hlo::Instruction& instruction, BufferId indices,
+                                  BufferId limit) {
   if (instruction.operand_count() != 2 || instruction.operand(1)->shape() != Shape(DType::kS64))
-    return nullptr;
-  switch (instruction.shape().dtype()) {
-    case DType::kS32:
-      return std::make_unique<IndexCheckThunk<int32_t>>(instruction, indices, limit);
-    case DType::kS64:
-      return std::make_unique<IndexCheckThunk<int64_t>>(instruction, indices, limit);
-    default:
-      return nullptr;
-  }
+    return "its limit is not a number of s64";
+  const DType dtype = instruction.shape().dtype();
+  if (dtype != DType::kS32 && dtype != DType::kS64) return "its indices are not s32 or s64";
+  return std::make_unique<IndexCheckThunk>(
+      ThunkInfo::Of("check", instruction),
+      std::vector<BufferUse>{{.buffer = indices}, {.buffer = limit}},
+      IndexCheckSpec{.dtype = dtype,
+                     .count = instruction.shape().num_elements(),
+                     .indices = indices,
+                     .limit = limit});
 }
+
+ThunkKind IndexCheckThunkKind() { return ThunkKind::Of<IndexCheckThunk>("check"); }
 
 }  // namespace lazuli::cpu

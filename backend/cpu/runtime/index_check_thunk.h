@@ -5,14 +5,15 @@
 #include <memory>
 #include <string_view>
 
-#include "backend/runtime/thunk.h"
+#include "backend/runtime/thunk_data.h"
 
 namespace lazuli::cpu {
 
 inline constexpr std::string_view kCheckIndexRange = "lazuli.check_index_range";
 
-// nullptr unless indices are s32 or s64 and limit is s64[].
-std::unique_ptr<Thunk> MakeIndexCheckThunk(const hlo::Instruction& instruction, BufferId indices,
-                                           BufferId limit);
+// A reason unless indices are s32 or s64 and limit is s64[].
+ThunkOrReason MakeIndexCheckThunk(const hlo::Instruction& instruction, BufferId indices,
+                                  BufferId limit);
+ThunkKind IndexCheckThunkKind();
 
 }  // namespace lazuli::cpu

@@ -5,13 +5,16 @@
 #include <cstring>
 #include <limits>
 
+#include "ir/support/attrs.h"
 #include "ir/types/dtype.h"
 
 namespace lazuli::cpu {
 
 class IntegerCell {
  public:
+  IntegerCell() = default;
   explicit IntegerCell(DType dtype) : bytes_(ByteWidth(dtype)), is_signed_(IsSigned(dtype)) {}
+  LAZULI_ATTRS(bytes_, is_signed_);
   int bytes() const { return bytes_; }
   bool is_signed() const { return is_signed_; }
   // A number that int64_t has not is the largest that it has: behind the end of every array.
@@ -37,8 +40,8 @@ class IntegerCell {
     std::memcpy(&value, at, sizeof value);
     return value;
   }
-  int bytes_;
-  bool is_signed_;
+  int bytes_ = 8;
+  bool is_signed_ = true;
 };
 
 }  // namespace lazuli::cpu

@@ -13,6 +13,7 @@
 #include "absl/status/statusor.h"
 
 #include "backend/runtime/thunk.h"
+#include "ir/support/attrs.h"
 #include "ir/types/shape.h"
 
 namespace lazuli::cpu {
@@ -24,6 +25,7 @@ struct MatmulSpec {
   std::array<int64_t, 3> a_strides{}, b_strides{}, c_strides{};  // {batch, row, column}
   bool b_stays = false;  // many runs may have the same b: a packing of it is worth planning
   bool operator==(const MatmulSpec&) const = default;
+  LAZULI_ATTRS(dtype, batch, m, n, k, a_strides, b_strides, c_strides, b_stays);
 };
 
 // The forward convolution that relates source, weights and target, and which of the three is
@@ -40,6 +42,8 @@ struct ConvolutionSpec {
   Dims stride, dilation, pad_low, pad_high;  // by spatial dimension; dilation 1 = none
   bool flip_weights = false;                 // along every spatial dimension, before use
   bool operator==(const ConvolutionSpec&) const = default;
+  LAZULI_ATTRS(computes, dtype, groups, source, weights, target, source_strides, weights_strides,
+               target_strides, group_stride, stride, dilation, pad_low, pad_high, flip_weights);
 };
 
 // The memory of one call. a, b: the two inputs in the order in which the spec lists them (source
@@ -53,7 +57,8 @@ struct LibraryBuffers {
 };
 // The same as numbers; -1: none.
 struct LibraryBufferIds {
-  BufferId a, b, result, scratch = -1, packed = -1;
+  BufferId a = -1, b = -1, result = -1, scratch = -1, packed = -1;
+  LAZULI_ATTRS(a, b, result, scratch, packed);
 };
 
 class LibraryCall {
@@ -112,14 +117,5 @@ class ScopedLibraryThreads {
   int saved_;
   bool changed_;
 };
-
-// `kind` is "matmul" or "convolution".
-std::unique_ptr<Thunk> MakeLibraryThunk(std::string_view kind, const hlo::Instruction& instruction,
-                                        std::shared_ptr<const LibraryCall> call,
-                                        LibraryBufferIds ids);
-// `user` is the instruction that the packed weights are for.
-std::unique_ptr<Thunk> MakePackingThunk(const hlo::Instruction& user,
-                                        std::shared_ptr<const LibraryPacking> packing,
-                                        BufferId weights, BufferId packed);
 
 }  // namespace lazuli::cpu

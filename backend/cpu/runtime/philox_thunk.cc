@@ -64,45 +64,41 @@ FillFunction BestFill() {
 FillFunction BestFill() { return FillAnywhere; }
 #endif
 
-class PhiloxThunk final : public Thunk {
+struct PhiloxSpec {
+  int64_t state_words = 0, width = 0, count = 0;
+  BufferId state = 0, new_state = 0, bits = 0;
+  LAZULI_ATTRS(state_words, width, count, state, new_state, bits);
+};
+
+class PhiloxThunk final : public SpecThunk<PhiloxSpec> {
  public:
-  PhiloxThunk(const hlo::Instruction& instruction, BufferId state, BufferId new_state,
-              BufferId bits)
-      : Thunk(ThunkInfo::Of("philox", instruction), {{.buffer = state},
-                                                     {.buffer = new_state, .write = true},
-                                                     {.buffer = bits, .write = true}}),
-        state_words_(instruction.operand(0)->shape().num_elements()),
-        width_(ByteWidth(instruction.shape().tuple()[1].dtype())),
-        count_(instruction.shape().tuple()[1].num_elements()),
-        state_(state),
-        new_state_(new_state),
-        bits_(bits) {}
+  using SpecThunk::SpecThunk;
 
   absl::Status Execute(const RunBuffers& run) const override {
-    const uint64_t* state = run.at<const uint64_t>(state_);
+    const uint64_t* state = run.at<const uint64_t>(spec_.state);
     const uint64_t key = state[0];
-    const Counter128 start{state[1], state_words_ > 2 ? state[2] : key};
-    std::byte* to = run.at(bits_);
-    const int64_t per_counter = width_ == 8 ? 2 : 4;
-    const int64_t counters = (count_ + per_counter - 1) / per_counter;
-    const int64_t bytes = count_ * width_;
+    const Counter128 start{state[1], spec_.state_words > 2 ? state[2] : key};
+    std::byte* to = run.at(spec_.bits);
+    const int64_t per_counter = spec_.width == 8 ? 2 : 4;
+    const int64_t counters = (spec_.count + per_counter - 1) / per_counter;
+    const int64_t bytes = spec_.count * spec_.width;
     ParallelFor(counters, kGrain, [&](int64_t begin, int64_t end) {
       // Words of 32 bits that all have a place go there at once.
-      const int64_t whole = width_ < 4 ? 0 : (std::min(end, bytes / 16) - begin) / kTogether;
+      const int64_t whole = spec_.width < 4 ? 0 : (std::min(end, bytes / 16) - begin) / kTogether;
       fill_(start + static_cast<uint64_t>(begin), key, whole,
             reinterpret_cast<uint32_t*>(to + begin * 16));
       for (int64_t i = begin + whole * kTogether; i < end; ++i) {
         const Counter128 c = start + static_cast<uint64_t>(i);
         const auto words = hlo::Philox4x32({Low(c.low), High(c.low), Low(c.high), High(c.high)},
                                            {Low(key), High(key)});
-        Store(words, to + i * per_counter * width_,
-              std::min(per_counter * width_, bytes - i * per_counter * width_));
+        Store(words, to + i * per_counter * spec_.width,
+              std::min(per_counter * spec_.width, bytes - i * per_counter * spec_.width));
       }
     });
     const Counter128 after = start + static_cast<uint64_t>(counters);
     const std::array<uint64_t, 3> next{key, after.low, after.high};
-    std::memcpy(run.at(new_state_), next.data(),
-                static_cast<std::size_t>(state_words_) * sizeof(uint64_t));
+    std::memcpy(run.at(spec_.new_state), next.data(),
+                static_cast<std::size_t>(spec_.state_words) * sizeof(uint64_t));
     return absl::OkStatus();
   }
 
@@ -110,31 +106,41 @@ class PhiloxThunk final : public Thunk {
   // One word an element, or both halves of a 64-bit one; narrow elements take the low bytes of a
   // word each.
   void Store(const std::array<uint32_t, 4>& words, std::byte* to, int64_t bytes) const {
-    if (width_ >= 4) {
+    if (spec_.width >= 4) {
       std::memcpy(to, words.data(), static_cast<std::size_t>(bytes));
       return;
     }
-    for (int64_t k = 0; k * width_ < bytes; ++k) {
-      std::memcpy(to + k * width_, &words[static_cast<std::size_t>(k)],
-                  static_cast<std::size_t>(width_));
+    for (int64_t k = 0; k * spec_.width < bytes; ++k) {
+      std::memcpy(to + k * spec_.width, &words[static_cast<std::size_t>(k)],
+                  static_cast<std::size_t>(spec_.width));
     }
   }
 
-  int64_t state_words_, width_, count_;
-  BufferId state_, new_state_, bits_;
   FillFunction fill_ = BestFill();
 };
 
 }  // namespace
 
-std::unique_ptr<Thunk> MakePhiloxThunk(const hlo::Instruction& instruction, BufferId state,
-                                       BufferId new_state, BufferId bits) {
+ThunkOrReason MakePhiloxThunk(const hlo::Instruction& instruction, BufferId state,
+                              BufferId new_state, BufferId bits) {
   const Shape& shape = instruction.operand(0)->shape();
   if (instruction.attrs_as<hlo::RngBitGeneratorAttrs>().algorithm == hlo::RngAlgorithm::kThreeFry)
-    return nullptr;
+    return "its algorithm is ThreeFry";
   if (shape.dtype() != DType::kU64 || shape.num_elements() < 2 || shape.num_elements() > 3)
-    return nullptr;
-  return std::make_unique<PhiloxThunk>(instruction, state, new_state, bits);
+    return "its state is not two or three numbers of u64";
+  const Shape& random = instruction.shape().tuple()[1];
+  return std::make_unique<PhiloxThunk>(
+      ThunkInfo::Of("philox", instruction),
+      std::vector<BufferUse>{
+          {.buffer = state}, {.buffer = new_state, .write = true}, {.buffer = bits, .write = true}},
+      PhiloxSpec{.state_words = shape.num_elements(),
+                 .width = ByteWidth(random.dtype()),
+                 .count = random.num_elements(),
+                 .state = state,
+                 .new_state = new_state,
+                 .bits = bits});
 }
+
+ThunkKind PhiloxThunkKind() { return ThunkKind::Of<PhiloxThunk>("philox"); }
 
 }  // namespace lazuli::cpu

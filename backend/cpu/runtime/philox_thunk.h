@@ -4,12 +4,13 @@
 
 #include <memory>
 
-#include "backend/runtime/thunk.h"
+#include "backend/runtime/thunk_data.h"
 
 namespace lazuli::cpu {
 
-// nullptr for other algorithms, and states that are not u64[2] or u64[3].
-std::unique_ptr<Thunk> MakePhiloxThunk(const hlo::Instruction& instruction, BufferId state,
-                                       BufferId new_state, BufferId bits);
+// A reason for other algorithms, and states that are not u64[2] or u64[3].
+ThunkOrReason MakePhiloxThunk(const hlo::Instruction& instruction, BufferId state,
+                              BufferId new_state, BufferId bits);
+ThunkKind PhiloxThunkKind();
 
 }  // namespace lazuli::cpu

@@ -7,6 +7,7 @@
 
 #include "absl/types/span.h"
 
+#include "ir/support/attrs.h"
 #include "ir/types/dtype.h"
 
 namespace lazuli::cpu {
@@ -25,6 +26,7 @@ struct KeyForm {
   bool nan_is_largest = false;  // of floats without a total order
   int exponent_bits = 0;        // of a float
   // Whether any numbers have an order.
+  LAZULI_ATTRS(width, is_float, is_signed, descending, total_order, nan_is_largest, exponent_bits);
   bool always() const { return !is_float || total_order || nan_is_largest; }
 };
 // nullopt for types without bits of their order.

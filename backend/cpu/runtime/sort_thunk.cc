@@ -87,64 +87,68 @@ void SortLine(AnyItem* items, AnyItem* scratch, int64_t count, int key_bits, int
 // --- the thunk
 
 struct Key {
-  SortKey what;
+  int64_t operand = 0;  // whose elements it is made of
   KeyForm form;
   int64_t scratch = -1;  // where its values are kept; -1: they are the operand's elements
+  // Its entry makes the key of an element; null if the element itself is the key.
+  std::shared_ptr<const hlo::Module> expression;
+  LAZULI_ATTRS(operand, form, scratch, expression);
 };
 
 // The lines along one dimension of a row-major array.
 struct Lines {
   int64_t count = 1, size = 0, inner = 1;
-  explicit Lines(const Shape& shape, int64_t dimension) : size(shape.dim(dimension)) {
-    for (int64_t d = dimension + 1; d < shape.rank(); ++d) inner *= shape.dim(d);
-    count = shape.num_elements() / size;
+  LAZULI_ATTRS(count, size, inner);
+  static Lines Of(const Shape& shape, int64_t dimension) {
+    Lines lines{.size = shape.dim(dimension)};
+    for (int64_t d = dimension + 1; d < shape.rank(); ++d) lines.inner *= shape.dim(d);
+    lines.count = shape.num_elements() / lines.size;
+    return lines;
   }
   // First element of a line; neighbours are `inner` apart.
   int64_t start(int64_t line) const { return line / inner * inner * size + line % inner; }
 };
 
-// How a sort is computed.
-struct SortPlan {
+struct SortSpec {
+  Lines lines;
   std::vector<Key> keys;
   int64_t first = 0;         // elements of each line that somebody reads
   std::vector<bool> places;  // by operand: whether its elements are their places in the line
-  int groups = 1;            // of lines, which have threads of their own
+  int64_t groups = 1;        // of lines, which have threads of their own
   int64_t items_at = 0;      // in the scratch memory
+  // The sort, for the evaluator, where NaN may leave keys without an order; else null.
+  const Instruction* unordered = nullptr;
+  std::vector<BufferId> operands, results;
+  std::vector<int32_t> widths;  // of the operands' elements
+  BufferId scratch = 0;
+  LAZULI_ATTRS(lines, keys, first, places, groups, items_at, unordered, operands, results, widths,
+               scratch);
   bool packs() const { return keys.size() == 1 && keys[0].form.width <= 4; }
   // Selecting pays where little is wanted.
-  bool selects(int64_t size) const { return keys.size() == 1 && first <= size / 8; }
+  bool selects() const { return keys.size() == 1 && first <= lines.size / 8; }
 };
 
-class SortThunk final : public Thunk {
+class SortThunk final : public SpecThunk<SortSpec> {
  public:
-  SortThunk(const Instruction& sort, SortPlan plan, std::unique_ptr<Thunk> slow,
-            const std::vector<BufferId>& operands, const std::vector<BufferId>& results,
-            BufferId scratch)
-      : Thunk(ThunkInfo::Of("sort", sort), Uses(plan, operands, results, scratch)),
-        lines_(sort.operand(0)->shape(), sort.attrs_as<hlo::SortAttrs>().dimension),
-        elements_(sort.operand(0)->shape().num_elements()),
-        plan_(std::move(plan)),
-        slow_(std::move(slow)),
-        operands_(operands),
-        results_(results),
-        scratch_(scratch) {
-    for (const Instruction* operand : sort.operands())
-      widths_.push_back(ByteWidth(operand->shape().dtype()));
-  }
+  SortThunk(ThunkInfo info, std::vector<BufferUse> uses, SortSpec spec)
+      : SpecThunk(std::move(info), std::move(uses), std::move(spec)),
+        slow_(spec_.unordered == nullptr
+                  ? nullptr
+                  : MakeEvaluatorThunk(*spec_.unordered, spec_.operands, spec_.results)) {}
 
   absl::Status Execute(const RunBuffers& run) const override {
-    for (const Key& key : plan_.keys) {
+    for (const Key& key : spec_.keys) {
       if (key.scratch >= 0) LAZULI_RETURN_IF_ERROR(ComputeKeys(key, run));
     }
     std::atomic<bool> ordered{true};
-    if (plan_.groups == 1) {
-      for (int64_t line = 0; line < lines_.count; ++line)
+    if (spec_.groups == 1) {
+      for (int64_t line = 0; line < spec_.lines.count; ++line)
         if (!SortOne(run, line, 0, NumThreads())) ordered = false;
     } else {
-      ParallelFor(plan_.groups, 1, [&](int64_t begin, int64_t end) {
+      ParallelFor(spec_.groups, 1, [&](int64_t begin, int64_t end) {
         for (int64_t g = begin; g < end; ++g) {
-          const int64_t last = lines_.count * (g + 1) / plan_.groups;
-          for (int64_t line = lines_.count * g / plan_.groups; line < last; ++line)
+          const int64_t last = spec_.lines.count * (g + 1) / spec_.groups;
+          for (int64_t line = spec_.lines.count * g / spec_.groups; line < last; ++line)
             if (!SortOne(run, line, g, 1)) ordered = false;
         }
       });
@@ -152,25 +156,14 @@ class SortThunk final : public Thunk {
     return ordered ? absl::OkStatus() : slow_->Execute(run);
   }
   std::string Details() const override {
-    return Str(plan_.first < lines_.size ? Str("first ", plan_.first, " of ") : "", lines_.count,
-               " lines of ", lines_.size, " by ", plan_.keys.size(),
-               plan_.keys.size() == 1 ? " key" : " keys");
+    return Str(spec_.first < spec_.lines.size ? Str("first ", spec_.first, " of ") : "",
+               spec_.lines.count, " lines of ", spec_.lines.size, " by ", spec_.keys.size(),
+               spec_.keys.size() == 1 ? " key" : " keys");
   }
 
   static int64_t ItemBytes(int64_t size) { return 2 * size * static_cast<int64_t>(sizeof(Item)); }
 
  private:
-  static std::vector<BufferUse> Uses(const SortPlan& plan, const std::vector<BufferId>& operands,
-                                     const std::vector<BufferId>& results, BufferId scratch) {
-    std::vector<BufferUse> uses;
-    for (std::size_t o = 0; o < operands.size(); ++o) {
-      if (!plan.places[o]) uses.push_back({.buffer = operands[o]});
-    }
-    for (BufferId id : results) uses.push_back({.buffer = id, .write = true});
-    uses.push_back({.buffer = scratch, .write = true});
-    return uses;
-  }
-
   absl::Status ComputeKeys(const Key& key, const RunBuffers& run) const;
   bool SortOne(const RunBuffers& run, int64_t line, int64_t group, int threads) const;
   template <class AnyItem>
@@ -180,29 +173,23 @@ class SortThunk final : public Thunk {
   void Scatter(const RunBuffers& run, int64_t start, const AnyItem* items) const;
   // The values of a key from the line's first on.
   const std::byte* ValuesOf(const Key& key, const RunBuffers& run, int64_t start) const {
-    return (key.scratch >= 0 ? run.at(scratch_) + key.scratch
-                             : run.at(operands_[static_cast<std::size_t>(key.what.operand)])) +
+    return (key.scratch >= 0 ? run.at(spec_.scratch) + key.scratch
+                             : run.at(spec_.operands[static_cast<std::size_t>(key.operand)])) +
            start * key.form.width;
   }
 
-  Lines lines_;
-  int64_t elements_;
-  SortPlan plan_;
   std::unique_ptr<Thunk> slow_;  // null where all keys have an order
-  std::vector<BufferId> operands_, results_;
-  std::vector<int> widths_;  // of the operands' elements
-  BufferId scratch_;
 };
 
 absl::Status SortThunk::ComputeKeys(const Key& key, const RunBuffers& run) const {
   constexpr int64_t kLanes = 4096;
-  const std::byte* from = run.at(operands_[static_cast<std::size_t>(key.what.operand)]);
-  const int width = widths_[static_cast<std::size_t>(key.what.operand)];
-  std::byte* to = run.at(scratch_) + key.scratch;
+  const std::byte* from = run.at(spec_.operands[static_cast<std::size_t>(key.operand)]);
+  const int width = spec_.widths[static_cast<std::size_t>(key.operand)];
+  std::byte* to = run.at(spec_.scratch) + key.scratch;
   std::atomic<bool> failed{false};
-  ParallelFor(elements_, 4 * kLanes, [&](int64_t begin, int64_t end) {
+  ParallelFor(spec_.lines.count * spec_.lines.size, 4 * kLanes, [&](int64_t begin, int64_t end) {
     hlo::Evaluation evaluation;
-    hlo::RegionEvaluator region(*key.what.expression->entry(), kLanes, evaluation);
+    hlo::RegionEvaluator region(*key.expression->entry(), kLanes, evaluation);
     for (; begin < end; begin += kLanes) {
       const int64_t lanes = std::min(kLanes, end - begin);
       if (!region.Run({from + begin * width}, {to + begin * key.form.width}, lanes).ok())
@@ -214,10 +201,11 @@ absl::Status SortThunk::ComputeKeys(const Key& key, const RunBuffers& run) const
 
 // Whether the keys of the line have an order.
 bool SortThunk::SortOne(const RunBuffers& run, int64_t line, int64_t group, int threads) const {
-  const int64_t start = lines_.start(line);
-  std::byte* const items = run.at(scratch_) + plan_.items_at + group * ItemBytes(lines_.size);
-  if (plan_.packs()) return SortByOneKey(run, start, reinterpret_cast<PackedItem*>(items), threads);
-  if (plan_.keys.size() == 1)
+  const int64_t start = spec_.lines.start(line);
+  std::byte* const items =
+      run.at(spec_.scratch) + spec_.items_at + group * ItemBytes(spec_.lines.size);
+  if (spec_.packs()) return SortByOneKey(run, start, reinterpret_cast<PackedItem*>(items), threads);
+  if (spec_.keys.size() == 1)
     return SortByOneKey(run, start, reinterpret_cast<Item*>(items), threads);
   return SortByKeys(run, start, reinterpret_cast<Item*>(items), threads);
 }
@@ -225,12 +213,12 @@ bool SortThunk::SortOne(const RunBuffers& run, int64_t line, int64_t group, int 
 template <class AnyItem>
 bool SortThunk::SortByOneKey(const RunBuffers& run, int64_t start, AnyItem* items,
                              int threads) const {
-  const Key& key = plan_.keys[0];
+  const Key& key = spec_.keys[0];
   const int width = key.form.width;
-  const int64_t stride = lines_.inner * width, size = lines_.size;
+  const int64_t stride = spec_.lines.inner * width, size = spec_.lines.size;
   const std::byte* const values = ValuesOf(key, run, start);
-  if (plan_.selects(size)) {
-    if (!SelectFirst(key.form, values, stride, size, plan_.first, items)) return false;
+  if (spec_.selects()) {
+    if (!SelectFirst(key.form, values, stride, size, spec_.first, items)) return false;
   } else {
     if (!NumberKeys(key.form, values, stride, size, 0, items)) return false;
     SortLine(items, items + size, size, 8 * width, threads);
@@ -241,14 +229,14 @@ bool SortThunk::SortByOneKey(const RunBuffers& run, int64_t start, AnyItem* item
 
 // The least significant key first.
 bool SortThunk::SortByKeys(const RunBuffers& run, int64_t start, Item* items, int threads) const {
-  std::vector<uint32_t> order(static_cast<std::size_t>(lines_.size));
+  std::vector<uint32_t> order(static_cast<std::size_t>(spec_.lines.size));
   std::iota(order.begin(), order.end(), uint32_t{0});
-  for (std::size_t k = plan_.keys.size(); k-- > 0;) {
-    const Key& key = plan_.keys[k];
+  for (std::size_t k = spec_.keys.size(); k-- > 0;) {
+    const Key& key = spec_.keys[k];
     const int width = key.form.width;
-    if (!NumberKeys(key.form, ValuesOf(key, run, start), lines_.inner * width, order, items))
+    if (!NumberKeys(key.form, ValuesOf(key, run, start), spec_.lines.inner * width, order, items))
       return false;
-    SortLine(items, items + lines_.size, lines_.size, 8 * width, threads);
+    SortLine(items, items + spec_.lines.size, spec_.lines.size, 8 * width, threads);
     if (k == 0) break;
     for (std::size_t i = 0; i < order.size(); ++i) order[i] = items[i].place;
   }
@@ -276,21 +264,21 @@ void WritePlaces(std::byte* to, int64_t stride, const AnyItem* items, int64_t co
 
 template <class AnyItem>
 void SortThunk::Scatter(const RunBuffers& run, int64_t start, const AnyItem* items) const {
-  for (std::size_t o = 0; o < operands_.size(); ++o) {
-    std::byte* to = run.at(results_[o]) + start * widths_[o];
-    if (plan_.places[o]) {
+  for (std::size_t o = 0; o < spec_.operands.size(); ++o) {
+    std::byte* to = run.at(spec_.results[o]) + start * spec_.widths[o];
+    if (spec_.places[o]) {
       const auto write =
-          widths_[o] == 4 ? WritePlaces<uint32_t, AnyItem> : WritePlaces<uint64_t, AnyItem>;
-      write(to, lines_.inner, items, plan_.first);
+          spec_.widths[o] == 4 ? WritePlaces<uint32_t, AnyItem> : WritePlaces<uint64_t, AnyItem>;
+      write(to, spec_.lines.inner, items, spec_.first);
       continue;
     }
-    const std::byte* from = run.at(operands_[o]) + start * widths_[o];
-    const auto reorder = widths_[o] == 1   ? Reorder<uint8_t, AnyItem>
-                         : widths_[o] == 2 ? Reorder<uint16_t, AnyItem>
-                         : widths_[o] == 4 ? Reorder<uint32_t, AnyItem>
-                         : widths_[o] == 8 ? Reorder<uint64_t, AnyItem>
-                                           : Reorder<std::array<uint64_t, 2>, AnyItem>;
-    reorder(from, to, lines_.inner, items, plan_.first);
+    const std::byte* from = run.at(spec_.operands[o]) + start * spec_.widths[o];
+    const auto reorder = spec_.widths[o] == 1   ? Reorder<uint8_t, AnyItem>
+                         : spec_.widths[o] == 2 ? Reorder<uint16_t, AnyItem>
+                         : spec_.widths[o] == 4 ? Reorder<uint32_t, AnyItem>
+                         : spec_.widths[o] == 8 ? Reorder<uint64_t, AnyItem>
+                                                : Reorder<std::array<uint64_t, 2>, AnyItem>;
+    reorder(from, to, spec_.lines.inner, items, spec_.first);
   }
 }
 
@@ -304,12 +292,13 @@ std::optional<std::vector<Key>> PlanKeys(const Instruction& sort, int64_t* bytes
         FormOf(key.dtype, key.descending, key.total_order, key.nan_is_largest);
     if (!form) return std::nullopt;
     Key& made = keys.emplace_back();
+    made.operand = key.operand;
     made.form = *form;
     if (key.expression != nullptr) {
       made.scratch = *bytes;
       *bytes += (sort.operand(0)->shape().num_elements() * made.form.width + 63) / 64 * 64;
     }
-    made.what = std::move(key);
+    made.expression = std::move(key.expression);
   }
   return keys;
 }
@@ -375,32 +364,44 @@ bool SortKnowsPlaces(const Instruction& sort, const Instruction& operand) {
   const auto keys = PlanKeys(sort, &bytes);
   return keys && AlwaysOrdered(*keys) &&
          std::none_of(keys->begin(), keys->end(),
-                      [&](const Key& key) { return sort.operand(key.what.operand) == &operand; });
+                      [&](const Key& key) { return sort.operand(key.operand) == &operand; });
 }
 
-std::unique_ptr<Thunk> MakeSortThunk(const Instruction& sort, const std::vector<BufferId>& operands,
-                                     const std::vector<BufferId>& results,
-                                     const std::function<BufferId(int64_t)>& new_buffer) {
+ThunkOrReason MakeSortThunk(const Instruction& sort, const std::vector<BufferId>& operands,
+                            const std::vector<BufferId>& results,
+                            const std::function<BufferId(int64_t)>& new_buffer) {
   const Shape& shape = sort.operand(0)->shape();
   const int64_t dimension = sort.attrs_as<hlo::SortAttrs>().dimension;
   const int64_t size = shape.rank() == 0 ? 0 : shape.dim(dimension);
-  if (shape.num_elements() == 0 || size == 0 || size > UINT32_MAX) return nullptr;
-  SortPlan plan;
-  auto keys = PlanKeys(sort, &plan.items_at);
-  if (!keys) return nullptr;
-  plan.keys = *std::move(keys);
-  const bool always = AlwaysOrdered(plan.keys);
-  plan.first = always ? ElementsReadOfSort(sort, dimension) : size;
-  for (const Instruction* operand : sort.operands())
-    plan.places.push_back(SortKnowsPlaces(sort, *operand));
-  const int64_t lines = shape.num_elements() / size;
+  if (shape.num_elements() == 0 || size > UINT32_MAX)
+    return "it has no elements, or lines of more than 2^32 - 1";
+  SortSpec spec;
+  spec.lines = Lines::Of(shape, dimension);
+  spec.operands = operands;
+  spec.results = results;
+  auto keys = PlanKeys(sort, &spec.items_at);
+  if (!keys) return "its comparator does not compare keys of elements, one after the other";
+  spec.keys = *std::move(keys);
+  const bool always = AlwaysOrdered(spec.keys);
+  spec.first = always ? ElementsReadOfSort(sort, dimension) : size;
+  if (!always) spec.unordered = &sort;
+  for (const Instruction* operand : sort.operands()) {
+    spec.places.push_back(SortKnowsPlaces(sort, *operand));
+    spec.widths.push_back(ByteWidth(operand->shape().dtype()));
+  }
   constexpr int64_t kWorth = 4096;  // elements for a thread
-  plan.groups = static_cast<int>(std::clamp<int64_t>(std::min(lines, shape.num_elements() / kWorth),
-                                                     1, std::max(NumThreads(), 1)));
-  const BufferId scratch = new_buffer(plan.items_at + plan.groups * SortThunk::ItemBytes(size));
-  std::unique_ptr<Thunk> slow = always ? nullptr : MakeEvaluatorThunk(sort, operands, results);
-  return std::make_unique<SortThunk>(sort, std::move(plan), std::move(slow), operands, results,
-                                     scratch);
+  spec.groups = std::clamp<int64_t>(std::min(spec.lines.count, shape.num_elements() / kWorth), 1,
+                                    std::max(NumThreads(), 1));
+  spec.scratch = new_buffer(spec.items_at + spec.groups * SortThunk::ItemBytes(size));
+  std::vector<BufferUse> uses;
+  for (std::size_t o = 0; o < operands.size(); ++o) {
+    if (!spec.places[o]) uses.push_back({.buffer = operands[o]});
+  }
+  for (BufferId id : results) uses.push_back({.buffer = id, .write = true});
+  uses.push_back({.buffer = spec.scratch, .write = true});
+  return std::make_unique<SortThunk>(ThunkInfo::Of("sort", sort), std::move(uses), std::move(spec));
 }
+
+ThunkKind SortThunkKind() { return ThunkKind::Of<SortThunk>("sort"); }
 
 }  // namespace lazuli::cpu

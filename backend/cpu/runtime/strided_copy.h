@@ -10,6 +10,7 @@
 
 #include "absl/types/span.h"
 
+#include "ir/support/attrs.h"
 #include "ir/types/shape.h"
 
 namespace lazuli::cpu {
@@ -35,6 +36,7 @@ class StridedCopy {
   // One of them; what Run does in all.
   void RunPart(const std::byte* source, std::byte* target, int64_t part, int64_t parts) const;
   int64_t bytes() const { return elements_ * element_bytes_; }
+  LAZULI_ATTRS(element_bytes_, elements_, dims_, source_strides_, target_strides_);
 
  private:
   template <class Word>

@@ -96,23 +96,27 @@ std::shared_ptr<const Literal> TableOf(DType from, DType to) {
   return table;
 }
 
-class TableThunk final : public Thunk {
+struct TableSpec {
+  DType from{}, to{};
+  int64_t count = 0;
+  BufferId operand = 0, result = 0;
+  LAZULI_ATTRS(from, to, count, operand, result);
+};
+
+class TableThunk final : public SpecThunk<TableSpec> {
  public:
-  TableThunk(const hlo::Instruction& i, BufferId operand, BufferId result)
-      : Thunk(ThunkInfo::Of("table", i), {{.buffer = operand}, {.buffer = result, .write = true}}),
-        table_(TableOf(i.operand(0)->shape().dtype(), i.shape().dtype())),
-        look_(LookOf(i.operand(0)->shape().dtype(), ByteWidth(i.shape().dtype()))),
-        count_(i.shape().num_elements()),
-        from_width_(ByteWidth(i.operand(0)->shape().dtype())),
-        width_(ByteWidth(i.shape().dtype())),
-        operand_(operand),
-        result_(result) {}
+  TableThunk(ThunkInfo info, std::vector<BufferUse> uses, TableSpec spec)
+      : SpecThunk(std::move(info), std::move(uses), spec),
+        table_(TableOf(spec.from, spec.to)),
+        look_(LookOf(spec.from, ByteWidth(spec.to))),
+        from_width_(ByteWidth(spec.from)),
+        width_(ByteWidth(spec.to)) {}
 
   absl::Status Execute(const RunBuffers& run) const override {
     constexpr int64_t kWorth = 1 << 15;  // elements for a thread
-    ParallelFor(count_, kWorth, [&](int64_t begin, int64_t end) {
-      look_(table_->raw(), run.at(operand_) + begin * from_width_, end - begin,
-            run.at(result_) + begin * width_);
+    ParallelFor(spec_.count, kWorth, [&](int64_t begin, int64_t end) {
+      look_(table_->raw(), run.at(spec_.operand) + begin * from_width_, end - begin,
+            run.at(spec_.result) + begin * width_);
     });
     return absl::OkStatus();
   }
@@ -120,21 +124,28 @@ class TableThunk final : public Thunk {
  private:
   std::shared_ptr<const Literal> table_;
   Look look_;
-  int64_t count_;
   int from_width_, width_;
-  BufferId operand_, result_;
 };
 
 }  // namespace
 
-std::unique_ptr<Thunk> MakeTableThunk(const hlo::Instruction& convert,
-                                      const std::vector<BufferId>& operands, BufferId result) {
+ThunkOrReason MakeTableThunk(const hlo::Instruction& convert, const std::vector<BufferId>& operands,
+                             BufferId result) {
   const DType from = convert.operand(0)->shape().dtype(), to = convert.shape().dtype();
   const bool from_byte = ByteWidth(from) == 1 && from != DType::kPred;
   const bool to_byte_float = IsFloat(to) && ByteWidth(to) == 1 &&
                              (from == DType::kF32 || from == DType::kF16 || from == DType::kBF16);
-  if (!from_byte && !to_byte_float) return nullptr;
-  return std::make_unique<TableThunk>(convert, operands[0], result);
+  if (!from_byte && !to_byte_float) return "neither of its types has one byte";
+  return std::make_unique<TableThunk>(
+      ThunkInfo::Of("table", convert),
+      std::vector<BufferUse>{{.buffer = operands[0]}, {.buffer = result, .write = true}},
+      TableSpec{.from = from,
+                .to = to,
+                .count = convert.shape().num_elements(),
+                .operand = operands[0],
+                .result = result});
 }
+
+ThunkKind TableThunkKind() { return ThunkKind::Of<TableThunk>("table"); }
 
 }  // namespace lazuli::cpu

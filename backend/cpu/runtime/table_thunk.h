@@ -5,12 +5,13 @@
 #include <memory>
 #include <vector>
 
-#include "backend/runtime/thunk.h"
+#include "backend/runtime/thunk_data.h"
 
 namespace lazuli::cpu {
 
-// Row-major buffers. nullptr for conversions from other types.
-std::unique_ptr<Thunk> MakeTableThunk(const hlo::Instruction& convert,
-                                      const std::vector<BufferId>& operands, BufferId result);
+// Row-major buffers. A reason for conversions from other types.
+ThunkOrReason MakeTableThunk(const hlo::Instruction& convert, const std::vector<BufferId>& operands,
+                             BufferId result);
+ThunkKind TableThunkKind();
 
 }  // namespace lazuli::cpu

@@ -40,11 +40,16 @@ absl::StatusOr<backend::ExecutablePtr> CompileOn(std::string_view platform, std:
 absl::StatusOr<RunResult> RunOn(std::string_view platform, std::string_view hlo,
                                 const std::vector<ir::Literal>& parameters,
                                 const backend::CompileOptions& options) {
+  LAZULI_ASSIGN_OR_RETURN(const auto executable, CompileOn(platform, hlo, options));
+  return RunExecutable(platform, *executable, parameters);
+}
+
+absl::StatusOr<RunResult> RunExecutable(std::string_view platform, backend::Executable& executable,
+                                        const std::vector<ir::Literal>& parameters) {
   std::vector<ir::Literal> arguments;
   for (const ir::Literal& parameter : parameters) {
     ir::ForEachLeaf(parameter, [&](const ir::Literal& leaf) { arguments.push_back(leaf); });
   }
-  LAZULI_ASSIGN_OR_RETURN(auto executable, CompileOn(platform, hlo, options));
   LAZULI_ASSIGN_OR_RETURN(backend::ComputationClient * client, backend::FindClient(platform));
   const std::size_t num_buffers = BufferCount(arguments);
   std::vector<backend::BufferPtr> buffers;
@@ -61,8 +66,8 @@ absl::StatusOr<RunResult> RunOn(std::string_view platform, std::string_view hlo,
     buffers.push_back(std::move(buffer));
   }
   LAZULI_ASSIGN_OR_RETURN(
-      auto outputs, executable->Execute({.buffers = buffers, .scalars = scalars, .donated = {}}));
-  RunResult result{{}, executable->stats(), executable->ToString()};
+      auto outputs, executable.Execute({.buffers = buffers, .scalars = scalars, .donated = {}}));
+  RunResult result{{}, executable.stats(), executable.ToString()};
   for (const auto& output : outputs) {
     LAZULI_ASSIGN_OR_RETURN(ir::Literal literal, client->ToHost(*output));
     result.outputs.push_back(std::move(literal));

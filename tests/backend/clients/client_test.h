@@ -23,8 +23,12 @@ struct RunResult {
 absl::StatusOr<backend::ExecutablePtr> CompileOn(std::string_view platform, std::string_view hlo,
                                                  const backend::CompileOptions& options = {});
 
-// Registers the platforms once, then compiles and runs `hlo` on this one. Tuples are passed as
-// their leaves, rank-0 leaves behind the last array as scalars.
+// Runs an executable of this platform. Tuples are passed as their leaves, rank-0 leaves behind the
+// last array as scalars.
+absl::StatusOr<RunResult> RunExecutable(std::string_view platform, backend::Executable& executable,
+                                        const std::vector<ir::Literal>& parameters);
+
+// Registers the platforms once, then compiles and runs `hlo` on this one.
 absl::StatusOr<RunResult> RunOn(std::string_view platform, std::string_view hlo,
                                 const std::vector<ir::Literal>& parameters,
                                 const backend::CompileOptions& options = {});

@@ -55,6 +55,21 @@ void WidenForNpu(const std::string& hlo, std::map<std::string, std::string>& hea
   }
 }
 
+// The executable that is made of the bytes of a CPU's one has the same thunks and gives the same bits.
+void ExpectSavedRunsAlike(const backend::Executable& executable, const RunResult& expected,
+                          const std::vector<ir::Literal>& arguments) {
+  const auto bytes = executable.Serialize();
+  ASSERT_TRUE(bytes.ok()) << bytes.status();
+  const auto read = (*backend::FindClient("cpu"))->Deserialize(*bytes);
+  ASSERT_TRUE(read.ok()) << read.status();
+  EXPECT_EQ((*read)->ToString(), expected.text);
+  const auto actual = RunExecutable("cpu", **read, arguments);
+  ASSERT_TRUE(actual.ok()) << actual.status();
+  ASSERT_EQ(actual->outputs.size(), expected.outputs.size());
+  for (std::size_t i = 0; i < expected.outputs.size(); ++i)
+    ExpectSameBits(expected.outputs[i], actual->outputs[i]);
+}
+
 TEST_P(CorpusTest, DevicesAgreeWithInterpreter) {
   const std::string hlo = CorpusText(GetParam());
   const auto header = HeaderOf(hlo);
@@ -73,10 +88,13 @@ TEST_P(CorpusTest, DevicesAgreeWithInterpreter) {
     WidenForNpu(hlo, wider);
     CompareOutputs(wider, *expected, *npu);
   }
-  const auto actual = RunOn("cpu", hlo, arguments);
+  const auto compiled = CompileOn("cpu", hlo);
+  ASSERT_TRUE(compiled.ok()) << compiled.status();
+  const auto actual = RunExecutable("cpu", **compiled, arguments);
   ASSERT_TRUE(actual.ok()) << actual.status();
   SCOPED_TRACE(actual->text);
   CompareOutputs(header, *expected, *actual);
+  ExpectSavedRunsAlike(**compiled, *actual, arguments);
   if (!cpu::KernelsAvailable() || !cpu::HasOneDnn()) return;
   const auto& stats = actual->stats;
   const std::map<std::string, int64_t> counts = {{"kernels", stats.kernels},
@@ -87,6 +105,13 @@ TEST_P(CorpusTest, DevicesAgreeWithInterpreter) {
     if (!header.contains(name)) continue;
     EXPECT_EQ(count, std::stoll(header.at(name))) << name;
   }
+}
+
+TEST(CorpusTest, OtherDevicesSayThatTheirProgramsCannotBeSaved) {
+  const auto executable = CompileOn("interpreter", "ENTRY main { ROOT x = f32[2] parameter(0) }");
+  EXPECT_EQ((*executable)->Serialize().status().code(), absl::StatusCode::kUnimplemented);
+  EXPECT_EQ((*backend::FindClient("interpreter"))->Deserialize("").status().message(),
+            "programs of interpreter cannot be saved");
 }
 
 // What the first NPU has moved to and from the host until now.

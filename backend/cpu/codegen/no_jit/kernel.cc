@@ -7,6 +7,7 @@ namespace lazuli::cpu {
 
 bool KernelsAvailable() { return false; }
 std::string KernelEngine() { return "the evaluator for loops (LAZULI_CPU_JIT=OFF)"; }
+std::string KernelEngineAndHost() { return KernelEngine(); }
 bool KernelSupports(const hlo::Instruction&) { return false; }
 bool KernelSupportsLoop(const hlo::Computation&) { return false; }
 
@@ -19,6 +20,9 @@ std::unique_ptr<Thunk> MakeKernelThunk(const hlo::Instruction&, std::shared_ptr<
                                        std::vector<BufferId>, std::vector<BufferId>, BufferId) {
   return nullptr;
 }
+
+ThunkKind KernelThunkKind() { return {"kernel", nullptr}; }
+PartKind KernelPartKind() { return {"kernel", nullptr}; }
 
 void InstallSymbolizer() {}  // the linker's symbols do
 

@@ -6,6 +6,7 @@
 
 #include "backend/cpu/runtime/library.h"
 #include "ir/hlo/attrs.h"
+#include "ir/support/attrs.h"
 
 namespace lazuli::cpu {
 
@@ -17,6 +18,9 @@ struct WindowedConvolution {
   hlo::Window window;
   Dims input, kernel, result;
   Dims input_strides, kernel_strides, result_strides;
+  bool operator==(const WindowedConvolution&) const = default;
+  LAZULI_ATTRS(dtype, feature_groups, batch_groups, window, input, kernel, result, input_strides,
+               kernel_strides, result_strides);
 };
 
 // Null for element types that it does not multiply: floats narrower than f32 and integers narrower

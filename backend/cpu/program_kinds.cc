@@ -1,0 +1,41 @@
+#include "backend/cpu/program_kinds.h"
+
+#include "backend/cpu/codegen/kernel.h"
+#include "backend/cpu/runtime/chain_thunk.h"
+#include "backend/cpu/runtime/copy_thunk.h"
+#include "backend/cpu/runtime/cumulative_thunk.h"
+#include "backend/cpu/runtime/dynamic_slice_thunk.h"
+#include "backend/cpu/runtime/fft_thunk.h"
+#include "backend/cpu/runtime/gather_thunk.h"
+#include "backend/cpu/runtime/index_check_thunk.h"
+#include "backend/cpu/runtime/library.h"
+#include "backend/cpu/runtime/philox_thunk.h"
+#include "backend/cpu/runtime/planned_call.h"
+#include "backend/cpu/runtime/sort_thunk.h"
+#include "backend/cpu/runtime/table_thunk.h"
+#include "backend/cpu/runtime/topk_thunk.h"
+#include "backend/runtime/control_thunks.h"
+#include "backend/runtime/evaluator_thunk.h"
+#include "ir/support/str.h"
+
+namespace lazuli::cpu {
+
+const ProgramKinds& CpuProgramKinds() {
+  static const auto* const kinds =
+      new ProgramKinds{.engine = Str(KernelEngineAndHost(), ", ", LibraryEngine()),
+                       .thunks = {CallThunkKind(),         ChainThunkKind(),
+                                  ConditionalThunkKind(),  ConvolutionThunkKind(),
+                                  CopyThunkKind(),         CumulativeThunkKind(),
+                                  DynamicSliceThunkKind(), DynamicUpdateSliceThunkKind(),
+                                  EvaluatorThunkKind(),    FftThunkKind(),
+                                  GatherThunkKind(),       IndexCheckThunkKind(),
+                                  KernelThunkKind(),       MatmulThunkKind(),
+                                  PackingThunkKind(),      PhiloxThunkKind(),
+                                  ScatterThunkKind(),      SortThunkKind(),
+                                  TableThunkKind(),        TopKThunkKind(),
+                                  WhileThunkKind()},
+                       .parts = {KernelPartKind(), PlannedCallKind()}};
+  return *kinds;
+}
+
+}  // namespace lazuli::cpu

@@ -11,6 +11,7 @@
 #include "backend/cpu/codegen/symbolizer.h"
 #include "backend/cpu/compiler.h"
 #include "backend/cpu/program_kinds.h"
+#include "backend/cpu/program_store.h"
 #include "backend/cpu/runtime/library.h"
 #include "backend/runtime/buffer_report.h"
 #include "backend/runtime/executable.h"
@@ -102,7 +103,11 @@ absl::StatusOr<ExecutablePtr> CpuClient::Compile(std::unique_ptr<hlo::Module> mo
   const std::shared_lock compiling(CompileMutex::Mutex());
   LAZULI_ASSIGN_OR_RETURN(const Device first, FirstDevice(options));
   hlo::ModuleDump dump(*module, platform());
+  const ProgramStore store(*module, options);
+  if (std::optional<ThunkProgram> kept = store.Find())
+    return MakeExecutable(*std::move(kept), first);
   LAZULI_ASSIGN_OR_RETURN(ThunkProgram program, CompileModule(std::move(module), options));
+  store.Keep(program);
   dump.After(*program.module);
   if (dump.wants_buffers()) {
     dump.AfterText("-buffer-assignment.txt", BufferAssignmentText(program));

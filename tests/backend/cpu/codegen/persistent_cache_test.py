@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Kernels kept on disk: later processes compile nothing, and no state of the folder changes a result.
+"""Programs and kernels kept on disk: later processes compile nothing, and no state of the folder changes a result.
 
 usage: persistent_cache_test.py PROGRAM   (one that computes the same in every run)
 """
@@ -63,8 +63,24 @@ class PersistentCacheTest(unittest.TestCase):
         out, counters, _ = self.run_with(self.folder)
         self.assertEqual(out, wanted)
         self.assertEqual(counters["PersistentCacheMiss"], compiled)
-        self.assertEqual(len(list(self.folder.iterdir())), compiled)
+        programs = counters["PersistentProgramMiss"]
+        self.assertEqual((len(self.entries(True)), len(self.entries(False))), (programs, compiled))
 
+        out, counters, _ = self.run_with(self.folder)
+        self.assertEqual(out, wanted)
+        self.assertEqual(counters["PersistentProgramHit"], programs)
+        for name in ("PersistentProgramMiss", "PersistentCacheHit", "PersistentCacheMiss", "cpu.kernels_compiled"):
+            self.assertNotIn(name, counters)
+
+    def entries(self, of_programs):
+        """The files of whole programs, or those of kernels."""
+        return sorted(e for e in self.folder.iterdir() if (b"lazuli program\n" in e.read_bytes()) == of_programs)
+
+    def test_a_program_that_is_lost_is_made_of_its_kernels(self):
+        wanted, counters, _ = self.run_with(self.folder)
+        compiled = counters["cpu.kernels_compiled"]
+        for entry in self.entries(True):
+            entry.unlink()
         out, counters, _ = self.run_with(self.folder)
         self.assertEqual(out, wanted)
         self.assertEqual(counters["PersistentCacheHit"], compiled)
@@ -72,8 +88,8 @@ class PersistentCacheTest(unittest.TestCase):
 
     def test_a_damaged_entry_is_compiled_again(self):
         wanted, _, _ = self.run_with(self.folder)
-        entry = sorted(self.folder.iterdir())[0]
-        entry.write_bytes(entry.read_bytes()[:-1] + b"?")
+        for entry in (*self.entries(True), self.entries(False)[0]):
+            entry.write_bytes(entry.read_bytes()[:-1] + b"?")
         out, counters, _ = self.run_with(self.folder)
         self.assertEqual(out, wanted)
         self.assertEqual(counters["cpu.kernels_compiled"], 1)

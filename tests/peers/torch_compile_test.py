@@ -545,6 +545,11 @@ def test_export():
             h = self.norm(self.cells(x)[0][:, -1])
             return {"logits": self.out(h), "rest": (h, x + 1)}
 
+    class Converts(nn.Module):  # of whose dtypes torch.export makes assertions
+        def forward(self, x):
+            return x.to(torch.bfloat16).float() + 1
+
+    assert lazuli.torch.export(Converts(), (torch.ones(2),)).evaluate([lz.ones(2)])[0].tolist() == [2, 2]
     model, x = Net().eval(), torch.rand(2, 5, 6)
     wanted = model(x)
     exported = torch.export.export(model, (x,))

@@ -158,6 +158,51 @@ def of_a_view(model):
     return lambda y, t: F.cross_entropy(y, t) + weight.pow(2).sum()
 
 
+def check_steps_that_share():
+    """Two steps beside each other: the networks of a GAN, and two heads on one encoder."""
+    import torch
+    from torch import nn
+    import lazuli.torch
+    F = nn.functional
+    sgd = lambda model: torch.optim.SGD(model.parameters(), 0.1)
+
+    def step_of(model, loss_fn, whole):
+        optimizer = sgd(model)
+        if whole:
+            return lazuli.torch.train_step(model, optimizer, loss_fn)
+
+        def step(x, *targets):
+            optimizer.zero_grad()
+            loss = loss_fn(model(x), *targets)
+            loss.backward()
+            optimizer.step()
+            return loss.detach()
+        return step
+
+    def gan(whole):
+        torch.manual_seed(0)
+        maker, judge = nn.Linear(3, 4), nn.Linear(4, 1)
+        makes = step_of(maker, lambda fake: F.softplus(-judge(fake)).mean(), whole)
+        judges = step_of(judge, lambda out, fake: F.softplus(-out).mean() + F.softplus(judge(fake)).mean(), whole)
+        losses = []
+        for _ in range(STEPS):
+            with torch.no_grad():
+                fake = maker(torch.randn(6, 3))
+            losses += [float(judges(torch.randn(6, 4), fake)), float(makes(torch.randn(6, 3)))]
+        return losses
+
+    def two_heads(whole):
+        torch.manual_seed(0)
+        encoder = nn.Linear(4, 4)
+        steps = [step_of(nn.Sequential(encoder, nn.Tanh(), nn.Linear(4, n)), F.cross_entropy, whole) for n in (2, 3)]
+        return [float(step(torch.randn(6, 4), torch.randint(0, 2, (6,)))) for _ in range(STEPS) for step in steps]
+
+    for program in (gan, two_heads):
+        ours, theirs = program(True), program(False)
+        assert all(abs(a - b) < 1e-5 for a, b in zip(ours, theirs, strict=True)), (program.__name__, ours, theirs)
+        print(program.__name__, flush=True)
+
+
 def main(folder):
     sys.path.insert(0, folder)
     warnings.simplefilter("ignore")
@@ -184,6 +229,7 @@ def main(folder):
     check("parameters in the loss", Linear, penalised)
     refused("a view of a parameter", Linear, "made of parameters or buffers before the step", loss_of=of_a_view)
     check("a recurrent layer", Recurrent)
+    check_steps_that_share()
     return 0
 
 

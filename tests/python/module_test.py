@@ -366,3 +366,22 @@ def test_a_parameter_whose_data_a_loop_replaces_is_trained():
     optimizer.zero_grad()
     (w * 3).sum().backward()
     assert w.grad.tolist() == [3, 3]
+
+
+def test_names_of_buffers_and_parameters_are_free():
+    layer = lz.nn.Linear(2, 2)
+    layer.kept = 3
+    for register, value in ((layer.register_buffer, lz.ones(1)), (layer.register_parameter, lz.nn.Parameter(lz.ones(1)))):
+        for name in ("kept", "forward"):
+            with pytest.raises(KeyError, match=f"attribute '{name}' already exists"):
+                register(name, value)
+        with pytest.raises(KeyError, match="name can.*t be empty string"):
+            register("", value)
+        with pytest.raises(KeyError, match="name can.*t contain"):
+            register("a.b", value)
+    with pytest.raises(KeyError, match="attribute 'weight' already exists"):
+        layer.register_buffer("weight", lz.ones(1))
+    layer.register_buffer("count", lz.ones(1))
+    layer.register_parameter("extra", None)
+    layer.register_parameter("extra", lz.nn.Parameter(lz.ones(1)))
+    assert (layer.count.item(), layer.extra.item(), layer.kept) == (1, 1, 3)

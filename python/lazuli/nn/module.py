@@ -86,7 +86,9 @@ Module.add_module = register_module  # as PyTorch, which has two names for it
 @_method
 def register_parameter(self, name, param):
     """Makes the tensor, or None for a parameter that is absent, an attribute; it requires a
-    gradient."""
+    gradient. KeyError for a name that something else has."""
+    if not isinstance(getattr(self, name, None), Parameter):
+        _check_free(self, name, "parameter")
     setattr(self, name,
             param if param is None or isinstance(param, Parameter) else Parameter(param))
     return getattr(self, name)
@@ -97,14 +99,25 @@ def _buffers(module):
     return vars(module).get("_buffer_names", {})
 
 
+def _check_free(module, name, kind):
+    """KeyError, as PyTorch's, where the name cannot be a parameter's or buffer's."""
+    if not name or "." in name:
+        raise KeyError(f"{kind} name can't {'contain' if name else 'be empty string'} "
+                       f"\"{'.' if name else ''}\"")
+    if getattr(module, name, None) is not None:
+        raise KeyError(f"attribute '{name}' already exists")
+
+
 @_method
 def register_buffer(self, name, tensor, persistent=True):
     """Makes an attribute of state that is not trained, such as a running mean; assigning to it
     changes the elements.
 
     None keeps the name for a buffer that comes later. One that is not persistent is no part of
-    state_dict().
+    state_dict(). KeyError for a name that something else has.
     """
+    if name not in _buffers(self):
+        _check_free(self, name, "buffer")
     object.__setattr__(self, name, None if tensor is None else _register_buffer(self, name, tensor))
     vars(self).setdefault("_buffer_names", {})[name] = persistent
 

@@ -349,12 +349,16 @@ def rows_of(tensors):
             else t.detach().resolve_conj().resolve_neg().contiguous() for t in tensors]
 
 
+def memory_of(tensors):
+    """What tells apart the memory of tensors."""
+    return {t.untyped_storage()._cdata for t in tensors if t.layout == torch.strided}
+
+
 def _refuse_shared(held, constants):
     """Tensors beside the model's that are made of what the step trains would not follow it."""
-    memory = {t.untyped_storage()._cdata for t in held if t.layout == torch.strided}
+    memory = memory_of(held)
     for t in constants:
-        if t.requires_grad or (t.layout == torch.strided and
-                               t.untyped_storage()._cdata in memory):
+        if t.grad_fn is not None or not memory.isdisjoint(memory_of([t])):
             raise CaptureError(
                 f"train_step: the model or the loss uses a tensor {list(t.shape)} that was made of "
                 "parameters or buffers before the step, and would not follow them; make it in "
@@ -383,7 +387,7 @@ class StepProgram:
         state, given = tensors_of(held), tensors_of(batch)
         constants = _constants(gm)
         self.constants = list(constants.values())
-        self.code = gm.code
+        self.code, self.memory = gm.code, memory_of(self.constants)
         _refuse_shared(state, self.constants)
         _refuse_memory_of_steps(replaced, self.constants)
         self.draws = [n for n in gm.graph.nodes if _random.draws(n)]

@@ -24,6 +24,8 @@ _ALIASES = {aten.alias.default, aten.detach.default}
 VIEWS = _ALIASES | {aten.permute.default, aten.view.default, aten._unsafe_view.default,
                     aten.t.default, aten.transpose.int, aten.unsqueeze.default, aten.squeeze.dim,
                     aten.squeeze.dims, aten.squeeze.default}
+# torch.export asserts dtypes and devices that the graph has anyway.
+_CHECKED_BY_SHAPES = aten._assert_tensor_metadata.default
 _BY_MEMORY = {aten.as_strided.default, aten.as_strided_copy.default,
               aten.as_strided_scatter.default}
 
@@ -102,7 +104,7 @@ class Recorder:
         for node in self.graph.nodes:
             if node in self.given:
                 self.values[node] = self.given[node]
-            elif node.op == "call_function":
+            elif node.op == "call_function" and node.target is not _CHECKED_BY_SHAPES:
                 self.values[node] = self.call(node)
             elif node.op == "get_attr":
                 self.values[node] = self.attribute(node)

@@ -3,6 +3,7 @@
 import collections
 import operator
 import warnings
+import weakref
 
 import torch
 from torch.utils import _pytree as pytree
@@ -11,14 +12,15 @@ import lazuli as lz
 from lazuli._C.hlo import _StepState
 from lazuli.torch import _random, _rows
 from lazuli.torch._attributes import attributes, cells_of, described, owners_of, seen
-from lazuli.torch._capture import (INSTEAD, CaptureError, StateMissing, StepProgram, plain, refuse,
-                                   rows_of, tensors_of)
+from lazuli.torch._capture import (INSTEAD, CaptureError, StateMissing, StepProgram, memory_of,
+                                   plain, refuse, rows_of, tensors_of)
 from lazuli.torch._sync import outside_traces, watch
 
 MAX_PROGRAMS = 16  # of a step: sizes of batches, and settings that are no learning rate
 MANY_SETTINGS = 8  # of the optimisers, that were each a program
 _NO_SETTINGS = {"params", "lr", "initial_lr"}
 _version = operator.attrgetter("_version")
+_steps = weakref.WeakSet()  # that are alive
 
 
 def _flat(batch):
@@ -65,11 +67,13 @@ class TrainStep:
         self._stepped = False  # in torch, once
         self._state = None  # lazuli's memory, for torch's tensors in _torch
         self._torch, self._versions, self._stale = [], [], False
+        self._memory = set()  # that _torch has
         self._modules, self._seen = [], None  # when tensors were looked up by name
         self._owners, self._cells = [], ()  # of attributes, then
         self._attributes = Attributes()
         self._idle = set()  # names of attributes that no step reads
         watch(model, self.optimizers, self)
+        _steps.add(self)
 
     # --- the user's side
 
@@ -115,6 +119,7 @@ class TrainStep:
 
     def _whole(self, batch, last):
         leaves, structure = _flat(batch)
+        self._bring_back_others(None if self._state is None else self._memory)
         self._take_over()
         key = self._key(leaves, structure, last)
         rates = torch.tensor([float(g["lr"]) for g in self._groups()], dtype=torch.float64)
@@ -131,6 +136,7 @@ class TrainStep:
             if len(self._programs) > MAX_PROGRAMS:
                 self._programs.popitem(last=False)
         self._programs.move_to_end(key)
+        self._bring_back_others(program.memory)
         self._stepped = self._stale = True
         self._made_state = False
         return program.run(self._state, rates, [t for t in leaves if isinstance(t, torch.Tensor)])
@@ -152,7 +158,18 @@ class TrainStep:
             t.zero_()
         return self._eager(batch, True)
 
+    def _bring_back_others(self, memory=None):
+        """The values of what this step uses may be in another step, as a GAN's two networks are:
+        of this memory, or of all."""
+        if len(_steps) == 1:
+            return
+        for other in list(_steps):
+            if other is not self and other._stale and (
+                    memory is None or not memory.isdisjoint(other._memory)):
+                other.sync_to_torch()
+
     def _eager(self, batch, last):
+        self._bring_back_others()
         self._tracing = True
         try:
             if self._batches == 0:
@@ -275,7 +292,7 @@ class TrainStep:
             rows = rows_of(held)
             self._state = _StepState([(_rows.dtype_of(t.dtype), list(t.shape)) for t in held],
                                      [t.data_ptr() for t in rows])
-            self._torch = held
+            self._torch, self._memory = held, memory_of(held)
             self._programs.clear()
         self._modules = list(self.model.modules())
         self._owners = owners_of(self.model, self.loss_fn)

@@ -69,6 +69,14 @@ def _has_dtype(data):
     return hasattr(data, "__array__") and not isinstance(data, np.generic)
 
 
+def _numpy_scalars(data):
+    """The types of the floats and complex numbers in nested sequences, if some are NumPy's, which
+    keep their dtypes; else nothing."""
+    types = set(map(type, np.asarray(data, dtype=object).flat))
+    types = {t for t in types if not issubclass(t, (int, np.integer, np.bool_))}
+    return types if any(issubclass(t, np.generic) for t in types) else ()
+
+
 def given_dtype(function, dtype):
     """The argument as a DType; the name of a dtype is refused."""
     if isinstance(dtype, str):
@@ -90,8 +98,8 @@ def _as_integers(array, dtype):
 def tensor(data, dtype=None, device=None, requires_grad=False, pin_memory=False):
     """A tensor of numbers, nested sequences of them, or an array; the data is copied.
 
-    Python's floats become float32, integers int64; an array keeps its dtype. pin_memory says
-    nothing here.
+    Python's floats become float32, integers int64; an array and a scalar of NumPy keep their
+    dtype. pin_memory says nothing here.
     """
     if isinstance(data, Tensor):
         made = data.detach().clone()
@@ -103,12 +111,18 @@ def tensor(data, dtype=None, device=None, requires_grad=False, pin_memory=False)
         if dtype is not None:
             array = _as_integers(array, dtype)
         elif not _has_dtype(data):
+            scalars = _numpy_scalars(data) if array.dtype.kind in "fc" else ()
             default = _C.get_default_dtype()
             kinds = {"f": np.float64 if default == _C.float64 else np.float32,
                      "c": default.to_complex().name}
-            array = array.astype(kinds.get(array.dtype.kind, array.dtype))
-            if array.dtype.kind == "f":
-                dtype = default
+            if scalars:  # beside which a float of Python is of the default dtype
+                array = array.astype(np.result_type(*(
+                    s if issubclass(s, np.generic) else kinds["c" if s is complex else "f"]
+                    for s in scalars)))
+            else:
+                array = array.astype(kinds.get(array.dtype.kind, array.dtype))
+                if array.dtype.kind == "f":
+                    dtype = default
         made = _C._from_numpy(array, device, True)
     if dtype is not None:
         made = made.to(given_dtype("tensor", dtype))

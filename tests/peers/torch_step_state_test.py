@@ -140,6 +140,64 @@ def models():
     return Linear, Mean, Logs, Shows, Listed, Checkpointed, Recurrent
 
 
+def counters():
+    """An optimiser and losses that count their steps, in ways that a program would not."""
+    import torch
+    from torch import nn
+    F = nn.functional
+
+    class Counts(torch.optim.SGD):
+        def __init__(self, *arguments, **keywords):
+            super().__init__(*arguments, **keywords)
+            self.t = 0
+
+        def step(self):
+            self.t += 1
+            return super().step()
+
+    class Halves(torch.optim.SGD):
+        def step(self):
+            self.param_groups[0]["lr"] = self.param_groups[0]["lr"] * 0.5
+            return super().step()
+
+    class Loss(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.n = 0
+
+        def forward(self, y, t):
+            self.n += 1
+            return F.cross_entropy(y, t)
+
+    def closure():
+        n = 0
+
+        def loss(y, t):
+            nonlocal n
+            n += 1
+            return F.cross_entropy(y, t) * n
+        return loss
+
+    return (("Counts changes its number t", Counts, F.cross_entropy), ("Halves changes its number lr", Halves, F.cross_entropy),
+            ("the loss changes its number n", torch.optim.SGD, Loss()), ("the loss changes its number n", torch.optim.SGD, closure()))
+
+
+def check_counters():
+    import torch
+    import lazuli.torch
+    for part, kind, loss in counters():
+        model = torch.nn.Linear(4, 3)
+        step = lazuli.torch.train_step(model, kind(model.parameters(), lr=0.1), loss)
+        try:
+            for _ in range(3):
+                step(torch.randn(5, 4), torch.randint(0, 3, (5,)))
+        except lazuli.torch.CaptureError as error:
+            assert part in str(error), error
+        else:
+            raise AssertionError(f"{part}, and nobody said so")
+    print("counters are refused", flush=True)
+
+
 def changes(values):
     """What sets attributes before some steps: values is {step: function of the model}."""
     return lambda model, i: values.get(i, lambda m: None)(model)
@@ -230,6 +288,7 @@ def main(folder):
     refused("a view of a parameter", Linear, "made of parameters or buffers before the step", loss_of=of_a_view)
     check("a recurrent layer", Recurrent)
     check_steps_that_share()
+    check_counters()
     return 0
 
 

@@ -180,7 +180,7 @@ def test_tensors_of_lists_of_arrays():
     rows = [np.float64([1, 2]), np.float64([3, 4])]
     assert lz.tensor(rows).dtype == lz.float64 and lz.tensor(rows).tolist() == [[1, 2], [3, 4]]
     assert lz.tensor([np.float32([1]), np.float32([2])]).dtype == lz.float32 and lz.tensor([np.int32([1]), np.int32([2])]).dtype == lz.int32
-    assert lz.tensor([[np.float64([1])], [np.float64([2])]]).dtype == lz.float64 and lz.tensor([np.float64(1.5)]).dtype == lz.float32
+    assert lz.tensor([[np.float64([1])], [np.float64([2])]]).dtype == lz.float64 and lz.tensor([np.float64(1.5)]).dtype == lz.float64
     assert lz.tensor([np.float32(1.5), np.float32(2)]).dtype == lz.float32 and lz.tensor([np.bool_(True)]).dtype == lz.bool
     assert lz.tensor([lz.tensor(1.0), lz.tensor(2.0)]).tolist() == [1, 2] and lz.tensor((np.uint8([1]), np.uint8([2]))).dtype == lz.uint8
     assert lz.FloatTensor(rows).tolist() == [[1, 2], [3, 4]] and lz.Tensor([np.float64([1]), np.float64([2])]).dtype == lz.float32

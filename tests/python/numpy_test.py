@@ -160,3 +160,13 @@ def test_bfloat16_travels_by_dlpack():
     assert lz.utils.dlpack.from_dlpack(lz.utils.dlpack.to_dlpack(lz.ones(2))).tolist() == [1, 1]
     with pytest.raises(TypeError, match="from_dlpack"):
         lz.from_dlpack(3)
+
+
+def test_scalars_of_numpy_keep_their_dtypes():
+    for data, dtype in ((np.float64(1.5), lz.float64), ([np.float64(1.5)], lz.float64), ([1.0, np.float64(2)], lz.float64),
+                        (np.float16(1), lz.float16), ([np.float16(1), np.float16(2)], lz.float16), (np.complex128(1), lz.complex128),
+                        ([np.float32(1), np.float64(2)], lz.float64), ([1, np.float64(2)], lz.float64), ([1.0, np.float32(2)], lz.float32),
+                        ([[np.float64(1)], [2.0]], lz.float64), ([np.int64(1), 1.5], lz.float32), ([True, np.float64(1)], lz.float64),
+                        ([1, np.float16(2)], lz.float16), ([np.int8(1)], lz.int8), ([np.float16(1), 2.0], lz.float32)):
+        assert lz.tensor(data).dtype == dtype and lz.as_tensor(data).dtype == dtype, data
+        assert lz.tensor(data).tolist() == np.asarray(data).tolist(), data

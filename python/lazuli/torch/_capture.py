@@ -242,19 +242,41 @@ class Pure:
         for o, state in zip(self.step.optimizers, states, strict=True):
             made.append({n: {k: v.clone() if isinstance(v, torch.Tensor) else v
                              for k, v in s.items()} for n, s in state.items()})
-            groups, old = o.param_groups, o.state
+            groups, old, numbers = o.param_groups, o.state, _numbers(vars(o))
             try:
+                given = [next(rates) for _ in groups]
                 o.param_groups = [{**g, "params": [new[self.names[p]] for p in g["params"] if p in
-                                                   self.names], "lr": next(rates), "foreach": False,
-                                   **({"fused": False} if "fused" in g else {})} for g in groups]
+                                                   self.names], "lr": rate, "foreach": False,
+                                   **({"fused": False} if "fused" in g else {})}
+                                  for g, rate in zip(groups, given, strict=True)]
                 o.state = collections.defaultdict(dict, {new[n]: s for n, s in made[-1].items()})
                 bare(type(o).step)(o)
                 if len(o.state) != len(state) or any(made[-1][n].keys() != s.keys()
                                                      for n, s in state.items()):
                     raise StateMissing
+                _refuse_counting(o, numbers, groups, given)
             finally:
                 o.param_groups, o.state = groups, old
+                vars(o).update(numbers)
         return new, made
+
+
+def _numbers(attributes):
+    return {k: v for k, v in attributes.items() if isinstance(v, (int, float))}
+
+
+def _refuse_counting(optimizer, numbers, groups, rates):
+    """An optimiser that has another number, or another setting of a group, after its step."""
+    changed = [k for k, v in _numbers(vars(optimizer)).items() if numbers.get(k, v) != v]
+    for before, after, rate in zip(groups, optimizer.param_groups, rates, strict=True):
+        changed += [k for k, v in _numbers(before).items()
+                    if k not in ("lr", "foreach", "fused") and after[k] != v]
+        if after["lr"] is not rate:
+            changed.append("lr")
+    if changed:
+        raise CaptureError(
+            f"train_step: {type(optimizer).__name__} changes its number {changed[0]} in every step, "
+            f"which a program would not{INSTEAD}")
 
 
 @contextlib.contextmanager

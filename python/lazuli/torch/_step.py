@@ -1,6 +1,7 @@
 """Whole training steps: what a user calls, and the state that stays in lazuli between steps."""
 
 import collections
+import contextlib
 import operator
 import warnings
 import weakref
@@ -160,13 +161,15 @@ class TrainStep:
 
     def _bring_back_others(self, memory=None):
         """The values of what this step uses may be in another step, as a GAN's two networks are:
-        of this memory, or of all."""
-        if len(_steps) == 1:
-            return
-        for other in list(_steps):
-            if other is not self and other._stale and (
-                    memory is None or not memory.isdisjoint(other._memory)):
+        of this memory, or of whatever the functions use."""
+        for other in list(_steps) if len(_steps) > 1 else ():
+            if other is self or not other._stale:
+                continue
+            if memory is not None and not memory.isdisjoint(other._memory):
                 other.sync_to_torch()
+            elif memory is None:
+                with contextlib.suppress(lz.Error):  # which the other step says itself
+                    other.sync_to_torch()
 
     def _eager(self, batch, last):
         self._bring_back_others()

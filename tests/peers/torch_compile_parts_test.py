@@ -43,6 +43,7 @@ def cases():
     yield "unique", lambda x: x.unique() + 1, lists, None, elements
     yield "repeats", lambda x: x.repeat_interleave(torch.tensor([1, 2, 3])) + 1, lists, None, elements
     yield "a number that fills", lambda x: torch.full((3,), x.max().item()) + x.new_full((3,), x.sum().item()), lists, None, elements
+    yield "numbers in one part", lambda x: x * x.sum().item() + torch.full_like(x, x.max().item()), lists, None, elements
     yield "a number as a size", lambda x: torch.zeros(int(x.max().item())) + 1, lists, None, elements
 
 

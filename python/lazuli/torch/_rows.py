@@ -226,6 +226,8 @@ def _scatter(x, dim, index, source, **options):
 
 
 def _filled(sizes, value, dtype=None, **_):
+    if isinstance(value, lz.Tensor):  # a number that comes from elements
+        return value.to(dtype or value.dtype).expand(list(sizes)).clone()
     return lz.full(list(sizes), value, dtype=dtype)
 
 
@@ -290,6 +292,8 @@ ROWS = {
     "scalar_tensor": _scalar,
     "_efficientzerotensor": lambda s, dtype=None, **_: _filled(s, 0, dtype or lz.float32),
     "empty_permuted": lambda s, _, dtype=None, **__: _filled(s, 0, dtype or lz.float32),
+    "full": _filled,
+    "full_like": lambda x, v, dtype=None, **_: _filled(x.shape, v, dtype or x.dtype),
     "new_zeros": _new(0), "new_ones": _new(1),
     "empty_strided": lambda s, _, dtype=None, **__: _filled(s, 0, dtype or lz.float32),
     "new_empty": _new(0), "new_empty_strided": _new(0),

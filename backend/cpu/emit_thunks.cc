@@ -114,7 +114,7 @@ class ThunkEmitter {
   Reason EmitCopy(const Instruction& i);
   absl::StatusOr<Reason> EmitDot(const Instruction& i);
   // An equal one of before, or a new one.
-  absl::StatusOr<std::shared_ptr<const PlannedCall>> Plan(CallSpec spec);
+  absl::StatusOr<std::shared_ptr<const PlannedCall>> Plan(LibraryCallSpec spec);
   absl::StatusOr<Reason> EmitConvolution(const Instruction& i);
   void EmitCall(std::string_view kind, const Instruction& i,
                 const std::shared_ptr<const PlannedCall>& call, LibraryBufferIds ids);
@@ -424,7 +424,7 @@ Reason ThunkEmitter::EmitCopy(const Instruction& i) {
   return kDone;
 }
 
-absl::StatusOr<std::shared_ptr<const PlannedCall>> ThunkEmitter::Plan(CallSpec spec) {
+absl::StatusOr<std::shared_ptr<const PlannedCall>> ThunkEmitter::Plan(LibraryCallSpec spec) {
   for (const auto& call : calls_) {
     if (call->spec() == spec) return call;
   }

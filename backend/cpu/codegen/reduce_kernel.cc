@@ -91,14 +91,22 @@ class ReduceKernel {
   Values At(KernelBuilder& kernel, const Values& kept, llvm::Value* k);
   Values Elements(KernelBuilder& kernel, const Values& kept, llvm::Value* k, Lanes lanes);
   Values Identities(KernelBuilder& kernel, int width);
-  int WideRow() const;
+  Values ElementsOfRows(KernelBuilder& kernel, const Values& kept, llvm::Value* k, Lanes lanes);
+  std::vector<int> RowWidths() const;
+  bool FoldsBits(int width) const;
+  llvm::Value* FoldBits(KernelBuilder& kernel, const Values& kept, llvm::Value* first,
+                        llvm::Value* last, int width, llvm::Value*& total);
+  bool IsSimple() const;
+  int RowsTogether() const;
   int ColumnWidth() const;
   Values AddLanes(KernelBuilder& kernel, absl::Span<llvm::Value* const> sums,
                   const Values& elements, int width);
   bool AnyOrder(std::size_t r) const;
   llvm::Value* Balanced(KernelBuilder& kernel, std::size_t r, Values parts);
-  llvm::Value* Combine(KernelBuilder& kernel, std::size_t r, llvm::Value* x, llvm::Value* y) {
-    return EmitBinary(kernel.b(), monoids_[r].opcode, monoids_[r].dtype, x, y);
+  // Totals of several rows lie one after the other: total t is of reduction t modulo their number.
+  const Monoid& ReductionOf(std::size_t t) const { return monoids_[t % monoids_.size()]; }
+  llvm::Value* Combine(KernelBuilder& kernel, std::size_t t, llvm::Value* x, llvm::Value* y) {
+    return EmitBinary(kernel.b(), ReductionOf(t).opcode, ReductionOf(t).dtype, x, y);
   }
   llvm::Value* Tree(KernelBuilder& kernel, std::size_t r, llvm::Value* lanes);
   llvm::Value* WithInit(KernelBuilder& kernel, std::size_t r, llvm::Value* total, int width);
@@ -123,6 +131,7 @@ class ReduceKernel {
   int64_t kept_rank_ = 0, kept_count_ = 1, reduced_count_ = 1, blocks_ = 1;
   Dims reduced_sizes_;
   bool rows_ = false, two_phases_ = false;
+  int rows_together_ = 1;
   int width_ = 1;       // of columns
   int64_t chunks_ = 1;  // of the last kept variable, columns only
   std::vector<uint8_t> overwritten_;
@@ -240,17 +249,35 @@ void ReduceKernel::ChooseForm() {
   // Columns go block by block for the caches' sake: a block of all columns is read while it is
   // there.
   two_phases_ = blocks_ > 1 && (!rows_ || kept_count_ < kEnoughReduceItems);
+  rows_together_ = RowsTogether();
+}
+
+// One reduction of what is soon computed: elements come faster than they are folded.
+bool ReduceKernel::IsSimple() const {
+  constexpr std::size_t kSimpleBody = 6;
+  return extras_.empty() && monoids_.size() == 1 && plan_.nodes.size() <= kSimpleBody;
+}
+
+// Rows that are folded side by side: one alone waits for each of its sums. Not long rows, which the
+// processor reads ahead best one by one.
+int ReduceKernel::RowsTogether() const {
+  constexpr int kRows = 4;
+  constexpr int64_t kLongRow = 512;
+  return rows_ && !two_phases_ && IsSimple() && !AnyOrder(0) && reduced_count_ <= kLongRow &&
+                 kept_rank_ > 0 && KeptSize() % kRows == 0 &&
+                 kept_count_ / kRows >= kEnoughReduceItems
+             ? kRows
+             : 1;
 }
 
 // Neighbouring columns that are folded together. Of simple bodies several vectors: the memory of a row
 // is then read in longer runs. Not where that would leave too few tasks.
 int ReduceKernel::ColumnWidth() const {
   constexpr int kVectors = 4;
-  constexpr std::size_t kSimpleBody = 6;
   const int wide = kVectors * request_.vector_width;
   const int64_t tasks = kept_count_ / wide * blocks_;
-  const bool simple = extras_.empty() && monoids_.size() == 1 && plan_.nodes.size() <= kSimpleBody;
-  return simple && KeptSize() >= wide && tasks >= kEnoughReduceItems ? wide : request_.vector_width;
+  return IsSimple() && KeptSize() >= wide && tasks >= kEnoughReduceItems ? wide
+                                                                         : request_.vector_width;
 }
 
 absl::StatusOr<KernelShape> ReduceKernel::Run() {
@@ -258,10 +285,11 @@ absl::StatusOr<KernelShape> ReduceKernel::Run() {
   ChooseForm();
   Emit();
   KernelShape shape;
-  const int64_t kept_items = rows_ ? kept_count_ : kept_count_ / KeptSize() * chunks_;
+  const int64_t kept_items =
+      rows_ ? kept_count_ / rows_together_ : kept_count_ / KeptSize() * chunks_;
   shape.items = kept_items * (two_phases_ ? blocks_ : 1);
   const int64_t points = (two_phases_ ? std::min(kReduceBlock, reduced_count_) : reduced_count_) *
-                         (rows_ ? 1 : width_);
+                         (rows_ ? rows_together_ : width_);
   shape.grain = GrainFor(CostOf(plan_) * points);
   shape.in_place = overwritten_;
   if (two_phases_) {
@@ -293,8 +321,12 @@ void ReduceKernel::EmitItem(KernelBuilder& kernel, llvm::Value* item) {
     kept = kernel.b().CreateURem(item, kernel.Index(per_block));
   }
   if (rows_) {
-    const absl::Span<const int64_t> sizes(plan_.sizes.data(), static_cast<std::size_t>(kept_rank_));
-    EmitResult(kernel, block, kernel.Unflatten(kept, sizes), 1);
+    Dims sizes(plan_.sizes.begin(), plan_.sizes.begin() + kept_rank_);
+    if (rows_together_ > 1) sizes.back() /= rows_together_;
+    Values at = kernel.Unflatten(kept, sizes);
+    if (rows_together_ > 1)
+      at.back() = kernel.b().CreateNSWMul(at.back(), kernel.Index(rows_together_));
+    EmitResult(kernel, block, at, 1);
   } else {
     EmitColumns(kernel, block, kept);
   }
@@ -364,9 +396,13 @@ void ReduceKernel::EmitResult(KernelBuilder& kernel, llvm::Value* block, const V
   Values at = kept;
   at.resize(plan_.sizes.size(), kernel.Index(0));
   if (two_phases_) at.push_back(block);
-  for (std::size_t r = 0; r < monoids_.size(); ++r) {
+  for (std::size_t t = 0; t < totals.size(); ++t) {
+    const std::size_t r = t % monoids_.size();
+    if (t > 0 && r == 0)  // the next row
+      at[static_cast<std::size_t>(LastKept())] =
+          kernel.b().CreateNSWAdd(at[static_cast<std::size_t>(LastKept())], kernel.Index(1));
     const DType dtype = two_phases_ ? monoids_[r].dtype : monoids_[r].result;
-    const Emitted value{two_phases_ ? totals[r] : WithInit(kernel, r, totals[r], width),
+    const Emitted value{two_phases_ ? totals[t] : WithInit(kernel, r, totals[t], width),
                         width == 1};
     const auto output = static_cast<int64_t>(two_phases_ ? outputs_.size() : r);
     kernel.Store(dtype, kernel.arg(num_params() + output),
@@ -391,15 +427,16 @@ Values ReduceKernel::AllBlocks(KernelBuilder& kernel, const Values& kept, int wi
 Values ReduceKernel::Pairwise(KernelBuilder& kernel, int width,
                               absl::FunctionRef<Values(llvm::Value*)> total_of) {
   const auto blocks = static_cast<uint64_t>(blocks_);
+  const std::size_t count = monoids_.size() * static_cast<std::size_t>(rows_together_);
   Memory memory;
-  for (const Monoid& monoid : monoids_)
+  for (std::size_t t = 0; t < count; ++t)
     memory.push_back(
-        kernel.Memory(MemoryType(kernel.b(), monoid.dtype, width), std::bit_width(blocks)));
+        kernel.Memory(MemoryType(kernel.b(), ReductionOf(t).dtype, width), std::bit_width(blocks)));
   const auto address = [&](std::size_t r, llvm::Value* level) {
     return kernel.b().CreateInBoundsGEP(memory[r]->getAllocatedType(), memory[r], level);
   };
   const auto load = [&](std::size_t r, llvm::Value* level) {
-    return FromMemory(kernel.b(), monoids_[r].dtype,
+    return FromMemory(kernel.b(), ReductionOf(r).dtype,
                       kernel.b().CreateLoad(memory[r]->getAllocatedType(), address(r, level)));
   };
   kernel.Loop(kernel.Index(0), kernel.Index(blocks_), 1, [&](llvm::Value* block) {
@@ -413,17 +450,17 @@ Values ReduceKernel::Pairwise(KernelBuilder& kernel, int width,
         },
         [&](const Values& now) {
           Values next;
-          for (std::size_t r = 0; r < monoids_.size(); ++r)
+          for (std::size_t r = 0; r < count; ++r)
             next.push_back(Combine(kernel, r, load(r, now.back()), now[r]));
           next.push_back(kernel.b().CreateAdd(now.back(), kernel.Index(1)));
           return next;
         });
-    for (std::size_t r = 0; r < monoids_.size(); ++r)
-      kernel.b().CreateStore(ToMemory(kernel.b(), monoids_[r].dtype, state[r]),
+    for (std::size_t r = 0; r < count; ++r)
+      kernel.b().CreateStore(ToMemory(kernel.b(), ReductionOf(r).dtype, state[r]),
                              address(r, state.back()));
   });
   Values totals;
-  for (std::size_t r = 0; r < monoids_.size(); ++r) {
+  for (std::size_t r = 0; r < count; ++r) {
     int level = std::countr_zero(blocks);
     llvm::Value* total = load(r, kernel.Index(level));
     while (blocks >> ++level != 0) {
@@ -467,6 +504,18 @@ Values ReduceKernel::Elements(KernelBuilder& kernel, const Values& kept, llvm::V
   return result;
 }
 
+// The same of the rows that are folded together, which begin at `kept`.
+Values ReduceKernel::ElementsOfRows(KernelBuilder& kernel, const Values& kept, llvm::Value* k,
+                                    Lanes lanes) {
+  Values row = kept, all;
+  for (int i = 0; i < rows_together_; ++i) {
+    if (i > 0) row.back() = kernel.b().CreateNSWAdd(row.back(), kernel.Index(1));
+    const Values elements = Elements(kernel, row, k, lanes);
+    all.insert(all.end(), elements.begin(), elements.end());
+  }
+  return all;
+}
+
 Values ReduceKernel::Identities(KernelBuilder& kernel, int width) {
   Values result;
   for (const Monoid& monoid : monoids_)
@@ -494,37 +543,59 @@ llvm::Value* ReduceKernel::Tree(KernelBuilder& kernel, std::size_t r, llvm::Valu
   });
 }
 
-// Elements computed at a time: a whole register of them, folded eight after eight.
-int ReduceKernel::WideRow() const {
+// Elements computed at a time, the most first: a whole register of them, folded eight after eight; of
+// what may be folded in any order four registers, whose largest are found beside each other.
+std::vector<int> ReduceKernel::RowWidths() const {
+  constexpr int kRegisters = 4;
   const auto lanes = static_cast<int>(kReduceLanes);
-  const bool fits =
-      reduced_sizes_.size() == 1 || reduced_sizes_.back() % request_.vector_width == 0;
-  return fits && reduced_count_ >= request_.vector_width ? std::max(lanes, request_.vector_width)
-                                                         : lanes;
+  const auto fits = [&](int width) {
+    return width > lanes && reduced_count_ >= width &&
+           (reduced_sizes_.size() == 1 || reduced_sizes_.back() % width == 0);
+  };
+  std::vector<int> widths;
+  if (IsSimple() && AnyOrder(0) && fits(kRegisters * request_.vector_width))
+    widths.push_back(kRegisters * request_.vector_width);
+  if (fits(request_.vector_width)) widths.push_back(request_.vector_width);
+  widths.push_back(lanes);
+  // The last widths have nothing to do where those before leave nothing.
+  while (widths.size() > 1 && reduced_count_ % widths[widths.size() - 2] == 0) widths.pop_back();
+  return widths;
+}
+
+// A vector as vectors of `piece` lanes.
+Values PiecesOf(KernelBuilder& kernel, llvm::Value* vector, int width, int piece) {
+  Values pieces;
+  for (int begin = 0; begin < width; begin += piece) {
+    std::vector<int> lanes(static_cast<std::size_t>(piece));
+    std::iota(lanes.begin(), lanes.end(), begin);
+    pieces.push_back(ForEachPart(kernel.b(), {vector}, [&](absl::Span<llvm::Value* const> x) {
+      return kernel.b().CreateShuffleVector(x[0], lanes);
+    }));
+  }
+  return pieces;
 }
 
 Values ReduceKernel::AddLanes(KernelBuilder& kernel, absl::Span<llvm::Value* const> sums,
                               const Values& elements, int width) {
-  const auto lanes = static_cast<int>(kReduceLanes);
   Values next(sums.begin(), sums.end());
-  for (std::size_t r = 0; r < next.size(); ++r) {
-    Values parts;
-    for (int begin = 0; begin < width; begin += lanes) {
-      std::vector<int> eight(kReduceLanes);
-      std::iota(eight.begin(), eight.end(), begin);
-      parts.push_back(ForEachPart(kernel.b(), {elements[r]}, [&](absl::Span<llvm::Value* const> x) {
-        return kernel.b().CreateShuffleVector(x[0], eight);
-      }));
+  for (std::size_t t = 0; t < next.size(); ++t) {
+    Values parts{elements[t]};
+    int lanes = width;
+    const int in_register = std::max(request_.vector_width, static_cast<int>(kReduceLanes));
+    if (AnyOrder(t) && width > in_register) {
+      lanes = in_register;
+      parts = {Balanced(kernel, t, PiecesOf(kernel, elements[t], width, lanes))};
     }
-    if (AnyOrder(r)) parts = {Balanced(kernel, r, std::move(parts))};
-    for (llvm::Value* part : parts) next[r] = Combine(kernel, r, next[r], part);
+    parts = PiecesOf(kernel, parts[0], lanes, static_cast<int>(kReduceLanes));
+    if (AnyOrder(t)) parts = {Balanced(kernel, t, std::move(parts))};
+    for (llvm::Value* part : parts) next[t] = Combine(kernel, t, next[t], part);
   }
   return next;
 }
 
 // Whether the result does not depend on the order: the next sum then need not wait for this one.
 bool ReduceKernel::AnyOrder(std::size_t r) const {
-  const Monoid& monoid = monoids_[r];
+  const Monoid& monoid = ReductionOf(r);
   return monoid.opcode == hlo::Opcode::kMaximum || monoid.opcode == hlo::Opcode::kMinimum ||
          !(IsFloat(monoid.dtype) || IsComplex(monoid.dtype));
 }
@@ -540,19 +611,78 @@ llvm::Value* ReduceKernel::Balanced(KernelBuilder& kernel, std::size_t r, Values
   return parts[0];
 }
 
+// The largest or least of many f32, by their bits: a comparison of floats costs five instructions where
+// NaN and the zeros' signs count, one of integers costs one.
+bool ReduceKernel::FoldsBits(int width) const {
+  return IsSimple() && rows_together_ == 1 && monoids_[0].dtype == DType::kF32 &&
+         width > request_.vector_width && AnyOrder(0);
+}
+
+// Folds [first, last) as far as `width` goes into the eight lanes of `total`; where it stopped.
+//
+// Of the bits of all numbers the largest with a sign, the least and the largest without one are found.
+// Where one number has no sign, the first is the largest of them; else it is the least of the bits, whose
+// magnitude is the smallest. The least number is the largest of the bits where one has a sign, else the
+// least of them. A NaN's bits lie beyond an infinity's.
+llvm::Value* ReduceKernel::FoldBits(KernelBuilder& kernel, const Values& kept, llvm::Value* first,
+                                    llvm::Value* last, int width, llvm::Value*& total) {
+  llvm::IRBuilder<>& b = kernel.b();
+  constexpr llvm::Intrinsic::ID kFolds[] = {llvm::Intrinsic::smax, llvm::Intrinsic::umin,
+                                            llvm::Intrinsic::umax};
+  const int lanes = std::max(request_.vector_width, static_cast<int>(kReduceLanes));
+  const auto variable = static_cast<int64_t>(plan_.sizes.size()) - 1;
+  const bool largest = monoids_[0].opcode == hlo::Opcode::kMaximum;
+  const uint32_t infinity = largest ? 0xff800000 : 0x7f800000;  // the identity
+  llvm::Value* start = b.CreateVectorSplat(static_cast<unsigned>(lanes), b.getInt32(infinity));
+  Values state = kernel.LoopCarrying(
+      first, last, width, {start, start, start},
+      [&](llvm::Value* k, absl::Span<llvm::Value* const> found) {
+        llvm::Value* bits = b.CreateBitCast(
+            Elements(kernel, kept, k, {variable, width})[0],
+            llvm::FixedVectorType::get(b.getInt32Ty(), static_cast<unsigned>(width)));
+        const Values pieces = PiecesOf(kernel, bits, width, lanes);
+        Values next(found.begin(), found.end());
+        for (std::size_t f = 0; f < next.size(); ++f) {
+          for (llvm::Value* piece : pieces)
+            next[f] = b.CreateBinaryIntrinsic(kFolds[f], next[f], piece);
+        }
+        return next;
+      });
+  llvm::Value* zero = llvm::Constant::getNullValue(start->getType());
+  llvm::Value *signed_max = state[1], *unsigned_min = state[2], *unsigned_max = state[3];
+  llvm::Value* found =
+      largest ? b.CreateSelect(b.CreateICmpSGE(signed_max, zero), signed_max, unsigned_min)
+              : b.CreateSelect(b.CreateICmpSLT(unsigned_max, zero), unsigned_max, unsigned_min);
+  // Of the other sign than the result's; a NaN of the same sign was found.
+  llvm::Value* has_nan =
+      largest ? b.CreateICmpUGT(unsigned_max, start) : b.CreateICmpSGT(signed_max, start);
+  llvm::Value* nan = b.CreateVectorSplat(static_cast<unsigned>(lanes), b.getInt32(0x7fc00000));
+  llvm::Value* floats =
+      b.CreateBitCast(b.CreateSelect(has_nan, nan, found),
+                      llvm::FixedVectorType::get(b.getFloatTy(), static_cast<unsigned>(lanes)));
+  for (llvm::Value* part : PiecesOf(kernel, floats, lanes, static_cast<int>(kReduceLanes)))
+    total = Combine(kernel, 0, total, part);
+  return state[0];
+}
+
 Values ReduceKernel::RowBlock(KernelBuilder& kernel, const Values& kept, llvm::Value* first,
                               llvm::Value* last) {
   const auto lanes = static_cast<int>(kReduceLanes);
   const auto variable = static_cast<int64_t>(plan_.sizes.size()) - 1;
-  Values state = Identities(kernel, lanes);
+  Values state;
+  for (int i = 0; i < rows_together_; ++i) {
+    for (llvm::Value* identity : Identities(kernel, lanes)) state.push_back(identity);
+  }
   llvm::Value* stopped = first;
-  const int wide = WideRow();
-  std::vector<int> widths{wide};
-  if (reduced_count_ % wide != 0 && wide != lanes) widths.push_back(lanes);
+  std::vector<int> widths = RowWidths();
+  if (FoldsBits(widths[0])) {
+    stopped = FoldBits(kernel, kept, first, last, widths[0], state[0]);
+    widths.erase(widths.begin());
+  }
   for (const int width : widths) {
     state = kernel.LoopCarrying(
         stopped, last, width, state, [&](llvm::Value* k, absl::Span<llvm::Value* const> sums) {
-          return AddLanes(kernel, sums, Elements(kernel, kept, k, {variable, width}), width);
+          return AddLanes(kernel, sums, ElementsOfRows(kernel, kept, k, {variable, width}), width);
         });
     stopped = state[0];
     state.erase(state.begin());
@@ -560,25 +690,25 @@ Values ReduceKernel::RowBlock(KernelBuilder& kernel, const Values& kept, llvm::V
   if (reduced_count_ % kReduceLanes != 0) {
     Memory memory;
     for (std::size_t r = 0; r < state.size(); ++r) {
-      llvm::Value* bits = ToMemory(kernel.b(), monoids_[r].dtype, state[r]);
+      llvm::Value* bits = ToMemory(kernel.b(), ReductionOf(r).dtype, state[r]);
       memory.push_back(kernel.Memory(bits->getType(), 1));
       kernel.b().CreateStore(bits, memory[r]);
     }
     kernel.Loop(stopped, last, 1, [&](llvm::Value* k) {
-      const Values element = Elements(kernel, kept, k, {variable, 1});
+      const Values element = ElementsOfRows(kernel, kept, k, {variable, 1});
       for (std::size_t r = 0; r < element.size(); ++r) {
-        llvm::Type* type = MemoryType(kernel.b(), monoids_[r].dtype);
+        const DType dtype = ReductionOf(r).dtype;
+        llvm::Type* type = MemoryType(kernel.b(), dtype);
         llvm::Value* lane =
             kernel.b().CreateInBoundsGEP(type, memory[r], kernel.b().CreateSub(k, stopped));
-        llvm::Value* sum =
-            FromMemory(kernel.b(), monoids_[r].dtype, kernel.b().CreateLoad(type, lane));
-        kernel.b().CreateStore(
-            ToMemory(kernel.b(), monoids_[r].dtype, Combine(kernel, r, sum, element[r])), lane);
+        llvm::Value* sum = FromMemory(kernel.b(), dtype, kernel.b().CreateLoad(type, lane));
+        kernel.b().CreateStore(ToMemory(kernel.b(), dtype, Combine(kernel, r, sum, element[r])),
+                               lane);
       }
     });
     for (std::size_t r = 0; r < state.size(); ++r) {
       llvm::Value* loaded = kernel.b().CreateLoad(memory[r]->getAllocatedType(), memory[r]);
-      state[r] = FromMemory(kernel.b(), monoids_[r].dtype, loaded);
+      state[r] = FromMemory(kernel.b(), ReductionOf(r).dtype, loaded);
     }
   }
   for (std::size_t r = 0; r < state.size(); ++r) state[r] = Tree(kernel, r, state[r]);

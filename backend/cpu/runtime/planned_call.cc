@@ -74,7 +74,8 @@ class PackingThunk final : public SpecThunk<PackingSpec> {
 
 }  // namespace
 
-absl::StatusOr<std::shared_ptr<const PlannedCall>> PlannedCall::Make(CallSpec spec, int threads) {
+absl::StatusOr<std::shared_ptr<const PlannedCall>> PlannedCall::Make(LibraryCallSpec spec,
+                                                                     int threads) {
   std::shared_ptr<PlannedCall> made(new PlannedCall(std::move(spec), threads));
   if (made->spec_.matmul) {
     LAZULI_ASSIGN_OR_RETURN(made->plan_, PlanMatmul(*made->spec_.matmul, threads));
@@ -117,7 +118,7 @@ void PlannedCall::WritePart(ProgramWriter& out) const {
 
 PartKind PlannedCallKind() {
   return {"call", [](ProgramReader& in) -> absl::StatusOr<ProgramPartPtr> {
-            CallSpec spec;
+            LibraryCallSpec spec;
             int32_t threads = 1;
             Read(in, spec);
             Read(in, threads);

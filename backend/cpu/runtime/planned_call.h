@@ -12,20 +12,20 @@
 namespace lazuli::cpu {
 
 // A matrix multiplication, or a convolution in the one or two forms that it has.
-struct CallSpec {
+struct LibraryCallSpec {
   std::optional<MatmulSpec> matmul{};
   std::optional<ConvolutionSpec> library{};  // as the library computes it
   std::optional<WindowedConvolution> own{};  // as it is
-  bool operator==(const CallSpec&) const = default;
+  bool operator==(const LibraryCallSpec&) const = default;
   LAZULI_ATTRS(matmul, library, own);
 };
 
 class PlannedCall final : public ProgramPart {
  public:
   // has_call() is false where nothing computes it.
-  static absl::StatusOr<std::shared_ptr<const PlannedCall>> Make(CallSpec spec, int threads);
+  static absl::StatusOr<std::shared_ptr<const PlannedCall>> Make(LibraryCallSpec spec, int threads);
 
-  const CallSpec& spec() const { return spec_; }
+  const LibraryCallSpec& spec() const { return spec_; }
   bool has_call() const { return plan_.call != nullptr; }
   const LibraryCall& call() const { return *plan_.call; }
   const LibraryPacking* packing() const { return plan_.packing.get(); }  // null: none
@@ -37,10 +37,10 @@ class PlannedCall final : public ProgramPart {
   void WritePart(ProgramWriter& out) const override;
 
  private:
-  PlannedCall(CallSpec spec, int threads) : spec_(std::move(spec)), threads_(threads) {}
+  PlannedCall(LibraryCallSpec spec, int threads) : spec_(std::move(spec)), threads_(threads) {}
   absl::Status PlanAnyConvolution();
 
-  const CallSpec spec_;
+  const LibraryCallSpec spec_;
   const int32_t threads_;
   LibraryPlan plan_;
   bool swapped_ = false;

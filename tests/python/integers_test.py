@@ -314,3 +314,10 @@ def test_losses_and_norms_of_integers_are_floats():
     sums = b.sum_to_size(1, 3)
     assert sums.dtype == b[:1].sum_to_size(3).dtype == lz.int64 and sums.tolist() == [[2, 1, 1]]
     assert b.sum_to_size(2, 3).dtype == lz.bool and lz.tensor(True).sum_to_size(()).dtype == lz.int64
+
+
+def test_numbers_beside_integers_are_cut():
+    x = lz.tensor([3, 5])
+    assert lz.addcmul(x, x, x, value=0.5).tolist() == [3, 5] and lz.addcmul(x, x, x, value=1.9).tolist() == [12, 30]
+    assert lz.addcmul(x, x, x, value=-1.9).tolist() == [-6, -20] and x.addcmul_(x, x, value=2.5).tolist() == [21, 55]
+    assert lz.addcmul(lz.tensor([3.0]), x[:1], x[:1], value=0.5).tolist() == [3 + 0.5 * 21 * 21]

@@ -34,12 +34,20 @@ Tensor InWideTogether(std::string_view op, const Tensor& x, const Tensor& first,
   return To(f(wide(x), wide(first), wide(second)), common);
 }
 
+// Integers take a number's whole part, as PyTorch's loops do.
+Tensor Times(const Tensor& x, const Number& value) {
+  if (IsOfIntegers(x) && !value.is_whole() && !value.is_complex())
+    return x * Number(static_cast<int64_t>(value.as_double()));
+  return x * value;
+}
+
 }  // namespace
 
 Tensor Addcmul(const Tensor& x, const Tensor& first, const Tensor& second, const Number& value) {
-  return InWideTogether(
-      "addcmul", x, first, second,
-      [&](const Tensor& a, const Tensor& b, const Tensor& c) { return Add(a, Mul(b * value, c)); });
+  return InWideTogether("addcmul", x, first, second,
+                        [&](const Tensor& a, const Tensor& b, const Tensor& c) {
+                          return Add(a, Mul(Times(b, value), c));
+                        });
 }
 Tensor Addcdiv(const Tensor& x, const Tensor& first, const Tensor& second, const Number& value) {
   if (IsOfIntegers(first) && IsOfIntegers(second)) {

@@ -1,5 +1,5 @@
-"""What a step reads of Python beside tensors that it holds: attributes of modules, and what the loss
-closes over."""
+"""What a step reads of Python beside tensors that it holds: attributes of modules, and what the
+loss closes over."""
 
 import contextlib
 

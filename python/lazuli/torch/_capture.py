@@ -275,8 +275,8 @@ def _refuse_counting(optimizer, numbers, groups, rates):
             changed.append("lr")
     if changed:
         raise CaptureError(
-            f"train_step: {type(optimizer).__name__} changes its number {changed[0]} in every step, "
-            f"which a program would not{INSTEAD}")
+            f"train_step: {type(optimizer).__name__} changes its number {changed[0]} in every "
+            f"step, which a program would not{INSTEAD}")
 
 
 @contextlib.contextmanager
@@ -317,8 +317,8 @@ def _trace(step, pure, held, batch, rates):
             return dispatch_functionalize(function)(rates, *tensors)
 
     def trace():
-        with (_quiet(), _nothing_else_changes(step.model, step.loss_fn, replaced), _lines(), plain(),
-              _backend.plain_functions(), warnings.catch_warnings()):
+        with (_quiet(), _nothing_else_changes(step.model, step.loss_fn, replaced), _lines(),
+              plain(), _backend.plain_functions(), warnings.catch_warnings()):
             warnings.simplefilter("ignore")
             return make_fx(knowing, tracing_mode="fake",
                            decomposition_table=_backend.decompositions(),

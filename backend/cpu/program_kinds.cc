@@ -20,21 +20,28 @@
 
 namespace lazuli::cpu {
 
+namespace {
+
+ProgramKinds MakeKinds() {
+  return {.engine = Str(KernelEngineAndHost(), ", ", LibraryEngine()),
+          .thunks = {CallThunkKind(),         ChainThunkKind(),
+                     ConditionalThunkKind(),  ConvolutionThunkKind(),
+                     CopyThunkKind(),         CumulativeThunkKind(),
+                     DynamicSliceThunkKind(), DynamicUpdateSliceThunkKind(),
+                     EvaluatorThunkKind(),    FftThunkKind(),
+                     GatherThunkKind(),       IndexCheckThunkKind(),
+                     KernelThunkKind(),       MatmulThunkKind(),
+                     PackingThunkKind(),      PhiloxThunkKind(),
+                     ScatterThunkKind(),      SortThunkKind(),
+                     TableThunkKind(),        TopKThunkKind(),
+                     WhileThunkKind()},
+          .parts = {KernelPartKind(), PlannedCallKind()}};
+}
+
+}  // namespace
+
 const ProgramKinds& CpuProgramKinds() {
-  static const auto* const kinds =
-      new ProgramKinds{.engine = Str(KernelEngineAndHost(), ", ", LibraryEngine()),
-                       .thunks = {CallThunkKind(),         ChainThunkKind(),
-                                  ConditionalThunkKind(),  ConvolutionThunkKind(),
-                                  CopyThunkKind(),         CumulativeThunkKind(),
-                                  DynamicSliceThunkKind(), DynamicUpdateSliceThunkKind(),
-                                  EvaluatorThunkKind(),    FftThunkKind(),
-                                  GatherThunkKind(),       IndexCheckThunkKind(),
-                                  KernelThunkKind(),       MatmulThunkKind(),
-                                  PackingThunkKind(),      PhiloxThunkKind(),
-                                  ScatterThunkKind(),      SortThunkKind(),
-                                  TableThunkKind(),        TopKThunkKind(),
-                                  WhileThunkKind()},
-                       .parts = {KernelPartKind(), PlannedCallKind()}};
+  static const ProgramKinds* const kinds = new ProgramKinds(MakeKinds());
   return *kinds;
 }
 

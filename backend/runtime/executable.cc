@@ -40,7 +40,7 @@ class ThunkExecutable final : public Executable, public HasScratchPlan {
         peers_(hlo::PeerProgram::Of(*program_.module, program_.options.device_assignment)),
         kept_(first.client->devices().size()) {}
   ~ThunkExecutable() override {
-    for (std::atomic<Kept*>& kept : kept_) delete kept.load();
+    for (std::atomic<Kept*>& kept : kept_) delete kept.load();  // NOLINT: an atomic owns it
   }
 
   absl::StatusOr<Buffers> Execute(const ExecuteArgs& args) override;

@@ -169,7 +169,8 @@ void BindHlo(py::module_& module) {
           },
           py::arg("stage") = "hlo", py::arg("device") = py::none(),
           "What the module is on its way through a device's compiler: hlo, optimized_hlo,\n"
-          "optimized_hlo_dot, fusion (why its kernels are several), llvm (LLVM IR of its kernels),\n"
+          "optimized_hlo_dot, fusion (why its kernels are several), llvm (LLVM IR of its "
+          "kernels),\n"
           "asm (their assembly, or an NPU's) or npux\n"
           "(bytes: an NPU's program). Another stage raises InvalidArgumentError, one that the "
           "device\n"

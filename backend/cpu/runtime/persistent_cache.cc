@@ -37,9 +37,7 @@ ir::DiskStore* Store() {
   return store;
 }
 
-std::string OfThisBuild(std::string_view key) {
-  return Str("lazuli ", ir::BuildId(), "\n", key);
-}
+std::string OfThisBuild(std::string_view key) { return Str("lazuli ", ir::BuildId(), "\n", key); }
 
 }  // namespace
 

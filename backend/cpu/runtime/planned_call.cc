@@ -76,13 +76,13 @@ class PackingThunk final : public SpecThunk<PackingSpec> {
 
 absl::StatusOr<std::shared_ptr<const PlannedCall>> PlannedCall::Make(LibraryCallSpec spec,
                                                                      int threads) {
-  std::shared_ptr<PlannedCall> made(new PlannedCall(std::move(spec), threads));
+  std::unique_ptr<PlannedCall> made(new PlannedCall(std::move(spec), threads));
   if (made->spec_.matmul) {
     LAZULI_ASSIGN_OR_RETURN(made->plan_, PlanMatmul(*made->spec_.matmul, threads));
   } else {
     LAZULI_RETURN_IF_ERROR(made->PlanAnyConvolution());
   }
-  return made;
+  return std::shared_ptr<const PlannedCall>(std::move(made));
 }
 
 // The library's call; its own, or what is exact, where the library has none or multiplies padding.

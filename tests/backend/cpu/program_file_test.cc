@@ -36,9 +36,7 @@ ComputationClient& Client() {
   return **FindClient("cpu");
 }
 
-std::string SavedTwoLayers() {
-  return *(*Client().Compile(ParseHlo(kTwoLayers), {}))->Serialize();
-}
+std::string SavedTwoLayers() { return *(*Client().Compile(ParseHlo(kTwoLayers), {}))->Serialize(); }
 
 TEST(ProgramFileTest, AProgramThatIsReadRunsWithoutACompile) {
   const ExecutablePtr compiled = *Client().Compile(ParseHlo(kTwoLayers), {});

@@ -42,22 +42,24 @@ constexpr char kSoftmax[] = R"(
 
 TEST(FusionDecisionTest, AReductionIsKnownWhenItsLoopHasEnded) {
   const std::string said = DecisionsOf(kSoftmax);
-  EXPECT_THAT(said, HasSubstr("m (amax at net.py:3) begins a kernel of its own:\n"
-                              "  not in the kernel of its users: a reduction is known only when its "
-                              "loop has ended\n"));
+  EXPECT_THAT(said,
+              HasSubstr("m (amax at net.py:3) begins a kernel of its own:\n"
+                        "  not in the kernel of its users: a reduction is known only when its "
+                        "loop has ended\n"));
   EXPECT_THAT(said, HasSubstr("s begins a kernel of its own:\n"
                               "  not in the kernel of its users: it is a result of the program\n"));
 }
 
 TEST(FusionDecisionTest, AProductOfTheLibraryEndsAKernel) {
-  EXPECT_THAT(DecisionsOf(R"(
+  EXPECT_THAT(
+      DecisionsOf(R"(
     ENTRY main {
       x = f32[4,4] parameter(0)
       t = f32[4,4] tanh(x)
       ROOT d = f32[4,4] dot(t, t), lhs_contracting_dims={1}, rhs_contracting_dims={0}
     })"),
-              HasSubstr("t begins a kernel of its own:\n  not in the kernel of its users: a user is "
-                        "not in a kernel, but a library call, a copy or a result\n"));
+      HasSubstr("t begins a kernel of its own:\n  not in the kernel of its users: a user is "
+                "not in a kernel, but a library call, a copy or a result\n"));
 }
 
 TEST(FusionDecisionTest, AKernelHasSoManyArrays) {

@@ -1,7 +1,10 @@
 #include "backend/runtime/program_file.h"
 
 #include <algorithm>
+#include <atomic>
 #include <string>
+#include <system_error>
+#include <thread>
 #include <unordered_set>
 #include <utility>
 
@@ -55,7 +58,27 @@ void WriteParts(const std::vector<ProgramPartPtr>& parts, ProgramWriter& out) {
   }
 }
 
-absl::Status ReadParts(ProgramReader& in) {
+// On as many threads as the program has: to link code takes most of the time of reading a program.
+absl::Status LoadParts(absl::Span<const std::shared_ptr<ProgramPart>> parts, int threads) {
+  std::vector<absl::Status> loaded(parts.size());
+  std::atomic<std::size_t> next{0};
+  const auto work = [&]() noexcept {
+    for (std::size_t p = next++; p < parts.size(); p = next++) loaded[p] = parts[p]->Load();
+  };
+  std::vector<std::thread> helpers;
+  const std::size_t wanted = std::min(parts.size(), static_cast<std::size_t>(std::max(threads, 1)));
+  try {
+    while (helpers.size() + 1 < wanted) helpers.emplace_back(work);
+  } catch (const std::system_error&) {  // NOLINT: fewer do the work
+  }
+  work();
+  for (std::thread& helper : helpers) helper.join();
+  for (const absl::Status& status : loaded) LAZULI_RETURN_IF_ERROR(status);
+  return absl::OkStatus();
+}
+
+absl::Status ReadParts(ProgramReader& in, int threads) {
+  std::vector<std::shared_ptr<ProgramPart>> parts;
   uint64_t count = 0;
   Read(in, count);
   for (uint64_t p = 0; p < count && in.ok(); ++p) {
@@ -66,10 +89,11 @@ absl::Status ReadParts(ProgramReader& in) {
         std::find_if(rows.begin(), rows.end(), [&](const PartKind& r) { return r.name == kind; });
     if (row == rows.end() || row->read == nullptr)
       return InvalidArgument("this build has no program parts of the kind '", kind, "'");
-    LAZULI_ASSIGN_OR_RETURN(ProgramPartPtr part, row->read(in));
+    LAZULI_ASSIGN_OR_RETURN(auto part, row->read(in));
+    parts.push_back(part);
     in.AddPart(std::move(part));
   }
-  return absl::OkStatus();
+  return LoadParts(parts, threads);
 }
 
 // What is before the content: why it cannot be read, or what is left to read.
@@ -140,7 +164,7 @@ absl::StatusOr<ThunkProgram> ReadProgram(std::string_view bytes, const ProgramKi
   Read(in, count);
   for (uint64_t s = 0; s < count && in.ok(); ++s)
     program.sequences.push_back(std::make_unique<ThunkSequence>());
-  LAZULI_RETURN_IF_ERROR(ReadParts(in));
+  LAZULI_RETURN_IF_ERROR(ReadParts(in, program.options.num_threads));
   for (const std::size_t s : SequenceOrder(program.sequences.size()))
     Read(in, *program.sequences[s]);
   Read(in, program.packings);

@@ -32,12 +32,14 @@ class ProgramPart {
   virtual ~ProgramPart() = default;
   virtual std::string_view part_kind() const = 0;
   virtual void WritePart(ProgramWriter& out) const = 0;
+  // Makes a part that was read ready for use: once, on any thread, while other parts are made ready.
+  virtual absl::Status Load() { return absl::OkStatus(); }
 };
 using ProgramPartPtr = std::shared_ptr<const ProgramPart>;
 
 struct PartKind {
   std::string_view name;
-  absl::StatusOr<ProgramPartPtr> (*read)(ProgramReader& in);
+  absl::StatusOr<std::shared_ptr<ProgramPart>> (*read)(ProgramReader& in);
 };
 
 template <class S>

@@ -48,18 +48,14 @@ constexpr char kFunction[] = "kernel", kFinishFunction[] = "kernel_finish";
 
 class CompiledKernel final : public Kernel {
  public:
-  static absl::StatusOr<std::shared_ptr<const CompiledKernel>> Load(StoredKernel stored) {
-    LAZULI_ASSIGN_OR_RETURN(auto code, MachineCode::Load(stored.object));
-    return std::make_shared<const CompiledKernel>(std::move(stored), std::move(code));
+  explicit CompiledKernel(StoredKernel stored) : stored_(std::move(stored)) {}
+  absl::Status Load() override {
+    LAZULI_ASSIGN_OR_RETURN(code_, MachineCode::Load(stored_.object));
+    run_ = reinterpret_cast<KernelFunction>(code_->Lookup(kFunction));
+    if (shape_.finish_items > 0)
+      finish_ = reinterpret_cast<KernelFunction>(code_->Lookup(kFinishFunction));
+    return absl::OkStatus();
   }
-  CompiledKernel(StoredKernel stored, std::unique_ptr<const MachineCode> code)
-      : stored_(std::move(stored)),
-        shape_(stored_.shape),
-        code_(std::move(code)),
-        run_(reinterpret_cast<KernelFunction>(code_->Lookup(kFunction))),
-        finish_(shape_.finish_items > 0
-                    ? reinterpret_cast<KernelFunction>(code_->Lookup(kFinishFunction))
-                    : nullptr) {}
 
   int64_t scratch_bytes() const override { return shape_.scratch_bytes; }
   int64_t code_bytes() const override { return code_->bytes(); }
@@ -86,9 +82,9 @@ class CompiledKernel final : public Kernel {
 
  private:
   const StoredKernel stored_;
-  const KernelShape& shape_;
+  const KernelShape& shape_ = stored_.shape;
   std::unique_ptr<const MachineCode> code_;
-  KernelFunction run_, finish_;
+  KernelFunction run_ = nullptr, finish_ = nullptr;
 };
 
 struct KernelSpec {
@@ -225,7 +221,9 @@ absl::StatusOr<std::shared_ptr<const CompiledKernel>> CompileOne(const KernelJob
     Add(Counter::kKernels);
     if (own) StoreKernel(job.text, *kernel);
   }
-  return CompiledKernel::Load(*std::move(kernel));
+  auto compiled = std::make_shared<CompiledKernel>(*std::move(kernel));
+  LAZULI_RETURN_IF_ERROR(compiled->Load());
+  return compiled;
 }
 
 // Kernels that some executable still holds, by the text of their body.
@@ -442,11 +440,11 @@ std::unique_ptr<Thunk> MakeKernelThunk(const Instruction& fusion,
 ThunkKind KernelThunkKind() { return ThunkKind::Of<KernelThunk>("kernel"); }
 
 PartKind KernelPartKind() {
-  return {"kernel", [](ProgramReader& in) -> absl::StatusOr<ProgramPartPtr> {
+  return {"kernel", [](ProgramReader& in) -> absl::StatusOr<std::shared_ptr<ProgramPart>> {
             StoredKernel stored;
             Read(in, stored);
             if (!in.ok()) return InvalidArgument("a kernel is cut off");
-            return CompiledKernel::Load(std::move(stored));
+            return std::make_shared<CompiledKernel>(std::move(stored));
           }};
 }
 

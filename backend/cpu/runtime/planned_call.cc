@@ -74,15 +74,14 @@ class PackingThunk final : public SpecThunk<PackingSpec> {
 
 }  // namespace
 
-absl::StatusOr<std::shared_ptr<const PlannedCall>> PlannedCall::Make(LibraryCallSpec spec,
-                                                                     int threads) {
+absl::StatusOr<std::shared_ptr<PlannedCall>> PlannedCall::Make(LibraryCallSpec spec, int threads) {
   std::unique_ptr<PlannedCall> made(new PlannedCall(std::move(spec), threads));
   if (made->spec_.matmul) {
     LAZULI_ASSIGN_OR_RETURN(made->plan_, PlanMatmul(*made->spec_.matmul, threads));
   } else {
     LAZULI_RETURN_IF_ERROR(made->PlanAnyConvolution());
   }
-  return std::shared_ptr<const PlannedCall>(std::move(made));
+  return std::shared_ptr<PlannedCall>(std::move(made));
 }
 
 // The library's call; its own, or what is exact, where the library has none or multiplies padding.
@@ -117,13 +116,13 @@ void PlannedCall::WritePart(ProgramWriter& out) const {
 }
 
 PartKind PlannedCallKind() {
-  return {"call", [](ProgramReader& in) -> absl::StatusOr<ProgramPartPtr> {
+  return {"call", [](ProgramReader& in) -> absl::StatusOr<std::shared_ptr<ProgramPart>> {
             LibraryCallSpec spec;
             int32_t threads = 1;
             Read(in, spec);
             Read(in, threads);
             if (!in.ok()) return InvalidArgument("a library call is cut off");
-            LAZULI_ASSIGN_OR_RETURN(auto call, PlannedCall::Make(std::move(spec), threads));
+            LAZULI_ASSIGN_OR_RETURN(const auto call, PlannedCall::Make(std::move(spec), threads));
             if (!call->has_call()) return InvalidArgument("this build lacks a library call");
             return call;
           }};

@@ -23,7 +23,7 @@ struct LibraryCallSpec {
 class PlannedCall final : public ProgramPart {
  public:
   // has_call() is false where nothing computes it.
-  static absl::StatusOr<std::shared_ptr<const PlannedCall>> Make(LibraryCallSpec spec, int threads);
+  static absl::StatusOr<std::shared_ptr<PlannedCall>> Make(LibraryCallSpec spec, int threads);
 
   const LibraryCallSpec& spec() const { return spec_; }
   bool has_call() const { return plan_.call != nullptr; }

@@ -188,6 +188,34 @@ void AddReplacements(Table& table) {
              [](const Tensors& x) { (void)MaskPositions(x[0], 1); });
 }
 
+void AddCumulativeArg(Table& table) {
+  table.Op<CumulativeArgOp>()
+      .Add({0, true}, {Random(DType::kF64, {3, 2})})
+      .Add({1, false}, {Random(DType::kF64, {2, 4})})
+      .Add({0, true}, {Literal::FromValues<float>({9}, {1, 0, -0.0F, 1, NAN, 2, NAN, INFINITY, 3})})
+      .Add({0, false}, {Literal::FromValues<float>({6}, {0, -0.0F, 0, -INFINITY, 5, -INFINITY})})
+      .AddEdge({1, true}, {Random(DType::kS8, {2, 200})})
+      .AddEdge({1, false}, {Random(DType::kPred, {2, 7})})
+      .AddEdge({0, true}, {Random(DType::kF32, {0, 3})})
+      .Reference([](const CumulativeArgOp& op, const Literals& in) {
+        const auto d = static_cast<std::size_t>(op.dim);
+        return Build(Shape(DType::kS64, in[0].shape().dims()), [&](Index index) {
+          const int64_t last = std::exchange(index[d], 0);
+          double best = At(in[0], index);
+          int64_t at = 0;
+          for (; index[d] <= last; ++index[d]) {
+            const double value = At(in[0], index);
+            if (!std::isnan(value) &&
+                (std::isnan(best) || (op.largest ? value < best : value > best)))
+              continue;
+            best = value;
+            at = index[d];
+          }
+          return static_cast<double>(at);
+        });
+      });
+}
+
 void AddCumSum(Table& table) {
   table.Op<CumSumOp>()
       .Add({0}, {Random(DType::kF64, {3, 2})})
@@ -264,6 +292,7 @@ void AddIndexSamples(Table& table) {
   AddScatterReduce(table);
   AddReplacements(table);
   AddCumSum(table);
+  AddCumulativeArg(table);
   AddSort(table);
 }
 

@@ -12,6 +12,7 @@
 namespace lazuli::lazy {
 namespace {
 
+using hlo::ComparisonDirection;
 using lowering::Opcode;
 
 }  // namespace
@@ -30,6 +31,22 @@ lowering::Op CumSumOp::Lower(lowering::Builder& b, lowering::Op x) const {
 
 Tensors CumSumOp::Vjp(const Saved&, const Tensor& dy) const {
   return {Flip(Cumsum(Flip(dy, {dim}), dim), {dim})};
+}
+
+// An element that is the extremum so far is equal to it, as are later ones that are; the largest
+// position of such elements is the last.
+lowering::Op CumulativeArgOp::Lower(lowering::Builder& b, lowering::Op in) const {
+  const lowering::Op x = in.dtype() == DType::kPred ? b.Convert(in, DType::kU8) : in;
+  const lowering::Op at = b.Iota(Shape(DType::kS64, x.shape().dims()), dim);
+  const int64_t n = x.shape().dim(dim);
+  if (x.shape().num_elements() == 0) return at;
+  hlo::Window window(static_cast<std::size_t>(x.rank()));
+  window[At(dim)] = {.size = n, .pad_low = n - 1};
+  const lowering::Op best =
+      b.ReduceWindow(largest ? Opcode::kMaximum : Opcode::kMinimum, x, window);
+  const lowering::Op is_best = b.Binary(Opcode::kOr, b.Compare(ComparisonDirection::kEq, x, best),
+                                        b.Compare(ComparisonDirection::kNe, x, x));
+  return b.ReduceWindow(Opcode::kMaximum, b.Select(is_best, at, b.ZerosLike(at)), window);
 }
 
 Tensor Cumsum(const Tensor& x, int64_t dim, std::optional<DType> dtype) {
@@ -56,20 +73,14 @@ Tensor Running(const Tensor& x, int64_t dim, F&& f) {
   return y;
 }
 
-// The last positions of what `wins` over what comes before it, or is NaN; and the elements.
-std::pair<Tensor, Tensor> RunningExtremum(std::string_view op, const Tensor& in, int64_t dim,
-                                          Tensor (*wins)(const Operand&, const Operand&)) {
+// The elements, and their positions.
+std::pair<Tensor, Tensor> CumulativeExtremum(std::string_view op, const Tensor& in, int64_t dim,
+                                             bool largest) {
   if (IsComplex(in.dtype()))
     ThrowRecordError(op, WrongType("complex numbers have no order: ", in.shape()));
   const Tensor x = WithDim(in);
   const int64_t d = NormalizeDim(op, dim, x.rank());
-  Tensor best = Detach(x), at = Positions(x.shape().dims(), d, x.device());
-  for (int64_t s = 1; s < x.dim(d); s *= 2) {
-    const Tensor early = Before(best, d, s), late = After(best, d, s);
-    const Tensor later = LogicalOr(Ne(late, late), LogicalAnd(Eq(early, early), wins(late, early)));
-    best = Joined(Narrow(best, d, 0, s), Where(later, late, early), d);
-    at = Joined(Narrow(at, d, 0, s), Where(later, After(at, d, s), Before(at, d, s)), d);
-  }
+  const Tensor at = Record(CumulativeArgOp{.dim = d, .largest = largest}, Detach(x));
   return LikeDims(in, {Gather(x, d, at), at});
 }
 
@@ -101,10 +112,10 @@ Tensor Logcumsumexp(const Tensor& in, int64_t dim) {
 }
 
 std::pair<Tensor, Tensor> Cummax(const Tensor& x, int64_t dim) {
-  return RunningExtremum("cummax", x, dim, &Ge);
+  return CumulativeExtremum("cummax", x, dim, true);
 }
 std::pair<Tensor, Tensor> Cummin(const Tensor& x, int64_t dim) {
-  return RunningExtremum("cummin", x, dim, &Le);
+  return CumulativeExtremum("cummin", x, dim, false);
 }
 
 }  // namespace lazuli::lazy

@@ -1,5 +1,5 @@
-// The op cumsum. cumulative.cc also defines the cumulative reductions that are made of other functions:
-// cumprod, logcumsumexp, cummax, cummin.
+// The ops cumsum and cumulative_arg. cumulative.cc also defines the cumulative reductions that are made of
+// other functions: cumprod, logcumsumexp, cummax, cummin.
 #pragma once
 
 #include "lazy/ops/core/functions.h"
@@ -13,6 +13,18 @@ struct CumSumOp {
   static constexpr OpDoc kDoc{"Running sum along dim; integers and pred sum to s64.", {"x"}};
   lowering::Op Lower(lowering::Builder& b, lowering::Op x) const;
   Tensors Vjp(const Saved& s, const Tensor& dy) const;
+};
+
+struct CumulativeArgOp {
+  int64_t dim;
+  bool largest;
+  LAZULI_OP("cumulative_arg", "aten::cummax", dim, largest);
+  static constexpr OpDoc kDoc{
+      "s64 positions along dim of the largest element so far, or of the least; of equal ones, the "
+      "last. "
+      "The last NaN counts as both.",
+      {"x"}};
+  lowering::Op Lower(lowering::Builder& b, lowering::Op x) const;
 };
 
 }  // namespace lazuli::lazy

@@ -57,7 +57,7 @@ def both(dtype, other, rank_x, rank_y, seed=0, division=False):
     if division and not ("float" in dtype or "float" in other):
         y = [v if v else 1 for v in y]
     x, y = x if rank_x else x[-1], y if rank_y else y[-1]
-    make = {torch: lambda v, d: torch.tensor(v, dtype=getattr(torch, d)), lazuli: lambda v, d: lazuli.tensor(array(v, d), dtype=d)}
+    make = {torch: lambda v, d: torch.tensor(v, dtype=getattr(torch, d)), lazuli: lambda v, d: lazuli.tensor(array(v, d), dtype=getattr(lazuli, d))}
     return {t: (make[t](x, dtype), make[t](y, other)) for t in make}
 
 

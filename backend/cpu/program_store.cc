@@ -18,13 +18,13 @@ constexpr std::size_t kMaxKeyBytes = std::size_t{1} << 24;
 
 }  // namespace
 
-ProgramStore::ProgramStore(const hlo::Module& module, const CompileOptions& options)
+ProgramStore::ProgramStore(hlo::Module& module, const CompileOptions& options)
     : name_(module.name()) {
   if (!HasPersistentCache() || hlo::ModuleDump::Current() != nullptr) return;
   if (!options.program_passes.empty() || !options.override_kernel_dir.empty()) return;
-  const std::unique_ptr<hlo::Module> unnamed = module.Clone();
-  unnamed->set_name("program");
-  std::string bytes = hlo::SerializeModuleProto(*unnamed);
+  module.set_name("program");
+  std::string bytes = hlo::SerializeModuleProto(module);
+  module.set_name(name_);
   if (bytes.size() > kMaxKeyBytes) return;
   ir::ByteWriter key;
   Write(key, std::string("program"));

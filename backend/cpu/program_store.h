@@ -17,7 +17,7 @@ namespace lazuli::cpu {
 class ProgramStore {
  public:
   // Of one compile of this module, which runs next.
-  ProgramStore(const hlo::Module& module, const CompileOptions& options);
+  ProgramStore(hlo::Module& module, const CompileOptions& options);
 
   // What an earlier process left; none if there is nothing, or if nothing is kept.
   std::optional<ThunkProgram> Find() const;

@@ -1,10 +1,6 @@
 #include "backend/runtime/program_file.h"
 
-#include <algorithm>
-#include <atomic>
 #include <string>
-#include <system_error>
-#include <thread>
 #include <unordered_set>
 #include <utility>
 
@@ -12,6 +8,7 @@
 #include "ir/hlo/text/printer.h"
 #include "ir/support/build_id.h"
 #include "ir/support/hash.h"
+#include "ir/support/on_threads.h"
 #include "ir/support/status.h"
 
 namespace lazuli::backend {
@@ -58,21 +55,10 @@ void WriteParts(const std::vector<ProgramPartPtr>& parts, ProgramWriter& out) {
   }
 }
 
-// On as many threads as the program has: to link code takes most of the time of reading a program.
+// To link the code of kernels takes most of the time of reading a program.
 absl::Status LoadParts(absl::Span<const std::shared_ptr<ProgramPart>> parts, int threads) {
   std::vector<absl::Status> loaded(parts.size());
-  std::atomic<std::size_t> next{0};
-  const auto work = [&]() noexcept {
-    for (std::size_t p = next++; p < parts.size(); p = next++) loaded[p] = parts[p]->Load();
-  };
-  std::vector<std::thread> helpers;
-  const std::size_t wanted = std::min(parts.size(), static_cast<std::size_t>(std::max(threads, 1)));
-  try {
-    while (helpers.size() + 1 < wanted) helpers.emplace_back(work);
-  } catch (const std::system_error&) {  // NOLINT: fewer do the work
-  }
-  work();
-  for (std::thread& helper : helpers) helper.join();
+  ir::OnThreads(parts.size(), threads, [&](std::size_t p) { loaded[p] = parts[p]->Load(); });
   for (const absl::Status& status : loaded) LAZULI_RETURN_IF_ERROR(status);
   return absl::OkStatus();
 }
@@ -84,10 +70,8 @@ absl::Status ReadParts(ProgramReader& in, int threads) {
   for (uint64_t p = 0; p < count && in.ok(); ++p) {
     std::string kind;
     Read(in, kind);
-    const auto& rows = in.kinds().parts;
-    const auto row =
-        std::find_if(rows.begin(), rows.end(), [&](const PartKind& r) { return r.name == kind; });
-    if (row == rows.end() || row->read == nullptr)
+    const PartKind* row = FindKind(in.kinds().parts, kind);
+    if (row == nullptr)
       return InvalidArgument("this build has no program parts of the kind '", kind, "'");
     LAZULI_ASSIGN_OR_RETURN(auto part, row->read(in));
     parts.push_back(part);
@@ -96,7 +80,7 @@ absl::Status ReadParts(ProgramReader& in, int threads) {
   return LoadParts(parts, threads);
 }
 
-// What is before the content: why it cannot be read, or what is left to read.
+// The bytes behind the header, or an error that says why this process cannot use them.
 absl::StatusOr<std::string_view> CheckedContent(std::string_view bytes, std::string_view engine) {
   if (bytes.substr(0, kMagic.size()) != kMagic)
     return InvalidArgument("these bytes are not a program of lazuli");
@@ -120,6 +104,8 @@ absl::StatusOr<std::string_view> CheckedContent(std::string_view bytes, std::str
 }  // namespace
 
 absl::StatusOr<std::string> WriteProgram(const ThunkProgram& program, std::string_view engine) {
+  if (ir::BuildId().empty())
+    return FailedPrecondition("this build has no id that could tell its programs from others'");
   LAZULI_ASSIGN_OR_RETURN(std::string module, ModuleBytes(*program.module));
   // First the thunks, which say what parts there are.
   ProgramWriter thunks;

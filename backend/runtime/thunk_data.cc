@@ -1,7 +1,5 @@
 #include "backend/runtime/thunk_data.h"
 
-#include <algorithm>
-
 #include "ir/hlo/proto/proto.h"
 #include "ir/support/str.h"
 
@@ -13,18 +11,13 @@ std::string NameOf(const hlo::Instruction& i) { return Str(i.parent()->name(), "
 
 }  // namespace
 
-void ProgramWriter::WriteValue(const ThunkInfo& info) {
+void ProgramWriter::WriteValue(const std::unique_ptr<Thunk>& thunk) {
+  const ThunkInfo& info = thunk->info();
   Write(*this, std::string(info.kind));
-  Write(*this, info.name);
-  Write(*this, info.op);
-  Write(*this, info.source);
-  Write(*this, info.scope);
+  for (const std::string* text : {&info.name, &info.op, &info.source, &info.scope})
+    Write(*this, *text);
   Write(*this, info.flops);
   Write(*this, info.bytes);
-}
-
-void ProgramWriter::WriteValue(const std::unique_ptr<Thunk>& thunk) {
-  Write(*this, thunk->info());
   Write(*this, thunk->uses());
   thunk->WriteSpec(*this);
 }
@@ -60,31 +53,18 @@ void ProgramReader::SetProgram(ThunkProgram& program) {
   }
 }
 
-void ProgramReader::ReadValue(ThunkInfo& info) {
-  std::string kind;
-  Read(*this, kind);
-  const auto& rows = kinds_.thunks;
-  const auto row = std::find_if(rows.begin(), rows.end(),
-                                [&](const ThunkKind& known) { return known.name == kind; });
-  if (row == rows.end()) return Fail();
-  info.kind = row->name;
-  Read(*this, info.name);
-  Read(*this, info.op);
-  Read(*this, info.source);
-  Read(*this, info.scope);
-  Read(*this, info.flops);
-  Read(*this, info.bytes);
-}
-
 void ProgramReader::ReadValue(std::unique_ptr<Thunk>& thunk) {
+  std::string kind;
   ThunkInfo info;
   std::vector<BufferUse> uses;
-  Read(*this, info);
+  Read(*this, kind);
+  for (std::string* text : {&info.name, &info.op, &info.source, &info.scope}) Read(*this, *text);
+  Read(*this, info.flops);
+  Read(*this, info.bytes);
   Read(*this, uses);
-  if (!ok()) return;
-  const auto& rows = kinds_.thunks;
-  const auto row = std::find_if(rows.begin(), rows.end(),
-                                [&](const ThunkKind& known) { return known.name == info.kind; });
+  const ThunkKind* row = FindKind(kinds_.thunks, kind);
+  if (!ok() || row == nullptr) return Fail();
+  info.kind = row->name;
   thunk = row->read(std::move(info), std::move(uses), *this);
   if (thunk == nullptr) Fail();
 }

@@ -56,7 +56,7 @@ class SpecThunk : public Thunk {
 
 struct ThunkKind {
   std::string_view name;
-  // Null where the bytes end too soon.
+  // Null if the bytes end too soon.
   std::unique_ptr<Thunk> (*read)(ThunkInfo info, std::vector<BufferUse> uses, ProgramReader& in);
 
   template <class T>
@@ -69,9 +69,16 @@ struct ProgramKinds {
   std::vector<ThunkKind> thunks;
   std::vector<PartKind> parts;
 };
+// The row of this name that can read; null if there is none.
+template <class Kind>
+const Kind* FindKind(const std::vector<Kind>& rows, std::string_view name) {
+  for (const Kind& row : rows)
+    if (row.name == name && row.read != nullptr) return &row;
+  return nullptr;
+}
+
 class ProgramWriter : public ir::ByteWriter {
  public:
-  void WriteValue(const ThunkInfo& info);
   void WriteValue(const std::unique_ptr<Thunk>& thunk);
   void WriteValue(const hlo::Instruction* instruction);  // of the program's module, or null
   void WriteValue(const ThunkSequence* sequence);        // of the program
@@ -97,7 +104,6 @@ class ProgramReader : public ir::ByteReader {
   void SetProgram(ThunkProgram& program);
   void AddPart(ProgramPartPtr part) { parts_.push_back(std::move(part)); }
 
-  void ReadValue(ThunkInfo& info);
   void ReadValue(std::unique_ptr<Thunk>& thunk);
   void ReadValue(const hlo::Instruction*& instruction);
   void ReadValue(const ThunkSequence*& sequence);

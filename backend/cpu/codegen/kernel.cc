@@ -6,8 +6,6 @@
 #include <cstdio>
 #include <mutex>
 #include <optional>
-#include <system_error>
-#include <thread>
 #include <unordered_map>
 
 #include "llvm/Config/llvm-config.h"
@@ -29,6 +27,7 @@
 #include "ir/support/fork.h"
 #include "ir/support/hash.h"
 #include "ir/support/metrics.h"
+#include "ir/support/on_threads.h"
 #include "ir/support/parallel_for.h"
 #include "ir/support/runtime.h"
 #include "ir/support/slow_notice.h"
@@ -52,37 +51,38 @@ class CompiledKernel final : public Kernel {
   absl::Status Load() override {
     LAZULI_ASSIGN_OR_RETURN(code_, MachineCode::Load(stored_.object));
     run_ = reinterpret_cast<KernelFunction>(code_->Lookup(kFunction));
-    if (shape_.finish_items > 0)
+    if (shape().finish_items > 0)
       finish_ = reinterpret_cast<KernelFunction>(code_->Lookup(kFinishFunction));
     return absl::OkStatus();
   }
 
-  int64_t scratch_bytes() const override { return shape_.scratch_bytes; }
-  int64_t code_bytes() const override { return code_->bytes(); }
-  std::string Details() const override {
-    return Str(shape_.details, " items ", shape_.items, " grain ", shape_.grain);
+  int64_t scratch_bytes() const override { return shape().scratch_bytes; }
+  int64_t code_bytes() const override {
+    return code_->bytes() + static_cast<int64_t>(stored_.object.size());
   }
-  const KernelShape& shape() const { return shape_; }
+  std::string Details() const override {
+    return Str(shape().details, " items ", shape().items, " grain ", shape().grain);
+  }
+  const KernelShape& shape() const { return stored_.shape; }
   std::string_view part_kind() const override { return "kernel"; }
   void WritePart(ProgramWriter& out) const override { Write(out, stored_); }
 
   void Run(std::byte* const* args) const {
-    if (shape_.items <= shape_.grain) {
-      run_(args, 0, shape_.items);
+    if (shape().items <= shape().grain) {
+      run_(args, 0, shape().items);
     } else {
-      ParallelFor(shape_.items, shape_.grain,
+      ParallelFor(shape().items, shape().grain,
                   [&](int64_t begin, int64_t end) { run_(args, begin, end); });
     }
-    if (finish_ != nullptr) finish_(args, 0, shape_.finish_items);
+    if (finish_ != nullptr) finish_(args, 0, shape().finish_items);
   }
   void RunPart(std::byte* const* args, Part part) const {
-    const int64_t items = shape_.items / part.count;
+    const int64_t items = shape().items / part.count;
     run_(args, part.index * items, (part.index + 1) * items);
   }
 
  private:
   const StoredKernel stored_;
-  const KernelShape& shape_ = stored_.shape;
   std::unique_ptr<const MachineCode> code_;
   KernelFunction run_ = nullptr, finish_ = nullptr;
 };
@@ -250,30 +250,16 @@ class KernelCache {
 };
 
 void RunJobs(std::vector<KernelJob>& jobs) {
-  std::atomic<std::size_t> next{0};
-  // LLVM is built without exceptions: an std::bad_alloc of its own must not unwind its frames.
-  const auto work = [&]() noexcept {
-    for (std::size_t i = next++; i < jobs.size(); i = next++) {
-      ir::SlowNotice::Check(Str("kernel ", i + 1, " of ", jobs.size()));
-      try {
-        jobs[i].kernel = CompileOne(jobs[i]);
-      } catch (const ir::NoDataMemory& error) {  // thrown by our own literals
-        jobs[i].kernel = error.status();
-      }
-    }
-  };
-  std::vector<std::thread> threads;
   // Those of a capture are made in the program's order.
   const bool in_order = jobs.size() > 0 && jobs[0].dump != nullptr && jobs[0].dump->is_captured();
-  const std::size_t wanted =
-      in_order ? 1 : std::min(jobs.size(), static_cast<std::size_t>(NumThreads()));
-  threads.reserve(wanted);
-  try {
-    while (threads.size() + 1 < wanted) threads.emplace_back(work);
-  } catch (const std::system_error&) {  // NOLINT: fewer do the work
-  }
-  work();
-  for (std::thread& thread : threads) thread.join();
+  ir::OnThreads(jobs.size(), in_order ? 1 : NumThreads(), [&](std::size_t i) {
+    ir::SlowNotice::Check(Str("kernel ", i + 1, " of ", jobs.size()));
+    try {
+      jobs[i].kernel = CompileOne(jobs[i]);
+    } catch (const ir::NoDataMemory& error) {  // thrown by our own literals
+      jobs[i].kernel = error.status();
+    }
+  });
 }
 
 // Of the body and, because it says nothing of them but their number, of what it calls.

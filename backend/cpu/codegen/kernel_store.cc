@@ -1,8 +1,6 @@
 #include "backend/cpu/codegen/kernel_store.h"
 
-#include "llvm/Config/llvm-config.h"
-
-#include "backend/cpu/codegen/jit.h"
+#include "backend/cpu/codegen/kernel.h"
 #include "backend/cpu/runtime/persistent_cache.h"
 #include "ir/support/byte_stream.h"
 #include "ir/support/metrics.h"
@@ -11,9 +9,7 @@
 namespace lazuli::cpu {
 namespace {
 
-std::string KeyOf(const std::string& body) {
-  return Str("LLVM ", LLVM_VERSION_STRING, "\n", Jit::Get().host(), "\n", body);
-}
+std::string KeyOf(const std::string& body) { return Str(KernelEngineAndHost(), "\n", body); }
 
 }  // namespace
 

@@ -252,17 +252,18 @@ void ReduceKernel::ChooseForm() {
   rows_together_ = RowsTogether();
 }
 
-// One reduction of what is soon computed: elements come faster than they are folded.
+// One reduction of elements that are cheap to compute: folding them takes most of the time.
 bool ReduceKernel::IsSimple() const {
   constexpr std::size_t kSimpleBody = 6;
   return extras_.empty() && monoids_.size() == 1 && plan_.nodes.size() <= kSimpleBody;
 }
 
-// Rows that are folded side by side: one alone waits for each of its sums. Not long rows, which the
-// processor reads ahead best one by one.
+// How many rows are folded side by side: a sum of one row must wait for the sum before it. Long rows go
+// one by one, because the processor reads ahead best along a single row.
 int ReduceKernel::RowsTogether() const {
   constexpr int kRows = 4;
   constexpr int64_t kLongRow = 512;
+  static_assert(kLongRow <= kReduceBlock);  // so Pairwise() has one row
   return rows_ && !two_phases_ && IsSimple() && !AnyOrder(0) && reduced_count_ <= kLongRow &&
                  kept_rank_ > 0 && KeptSize() % kRows == 0 &&
                  kept_count_ / kRows >= kEnoughReduceItems
@@ -427,16 +428,15 @@ Values ReduceKernel::AllBlocks(KernelBuilder& kernel, const Values& kept, int wi
 Values ReduceKernel::Pairwise(KernelBuilder& kernel, int width,
                               absl::FunctionRef<Values(llvm::Value*)> total_of) {
   const auto blocks = static_cast<uint64_t>(blocks_);
-  const std::size_t count = monoids_.size() * static_cast<std::size_t>(rows_together_);
   Memory memory;
-  for (std::size_t t = 0; t < count; ++t)
+  for (const Monoid& monoid : monoids_)
     memory.push_back(
-        kernel.Memory(MemoryType(kernel.b(), ReductionOf(t).dtype, width), std::bit_width(blocks)));
+        kernel.Memory(MemoryType(kernel.b(), monoid.dtype, width), std::bit_width(blocks)));
   const auto address = [&](std::size_t r, llvm::Value* level) {
     return kernel.b().CreateInBoundsGEP(memory[r]->getAllocatedType(), memory[r], level);
   };
   const auto load = [&](std::size_t r, llvm::Value* level) {
-    return FromMemory(kernel.b(), ReductionOf(r).dtype,
+    return FromMemory(kernel.b(), monoids_[r].dtype,
                       kernel.b().CreateLoad(memory[r]->getAllocatedType(), address(r, level)));
   };
   kernel.Loop(kernel.Index(0), kernel.Index(blocks_), 1, [&](llvm::Value* block) {
@@ -450,17 +450,17 @@ Values ReduceKernel::Pairwise(KernelBuilder& kernel, int width,
         },
         [&](const Values& now) {
           Values next;
-          for (std::size_t r = 0; r < count; ++r)
+          for (std::size_t r = 0; r < monoids_.size(); ++r)
             next.push_back(Combine(kernel, r, load(r, now.back()), now[r]));
           next.push_back(kernel.b().CreateAdd(now.back(), kernel.Index(1)));
           return next;
         });
-    for (std::size_t r = 0; r < count; ++r)
-      kernel.b().CreateStore(ToMemory(kernel.b(), ReductionOf(r).dtype, state[r]),
+    for (std::size_t r = 0; r < monoids_.size(); ++r)
+      kernel.b().CreateStore(ToMemory(kernel.b(), monoids_[r].dtype, state[r]),
                              address(r, state.back()));
   });
   Values totals;
-  for (std::size_t r = 0; r < count; ++r) {
+  for (std::size_t r = 0; r < monoids_.size(); ++r) {
     int level = std::countr_zero(blocks);
     llvm::Value* total = load(r, kernel.Index(level));
     while (blocks >> ++level != 0) {
@@ -543,8 +543,8 @@ llvm::Value* ReduceKernel::Tree(KernelBuilder& kernel, std::size_t r, llvm::Valu
   });
 }
 
-// Elements computed at a time, the most first: a whole register of them, folded eight after eight; of
-// what may be folded in any order four registers, whose largest are found beside each other.
+// How many elements are computed at a time, the most first: a register of them, of which eight after eight
+// are folded. If the order does not matter, four registers come first, which are folded side by side.
 std::vector<int> ReduceKernel::RowWidths() const {
   constexpr int kRegisters = 4;
   const auto lanes = static_cast<int>(kReduceLanes);
@@ -557,7 +557,7 @@ std::vector<int> ReduceKernel::RowWidths() const {
     widths.push_back(kRegisters * request_.vector_width);
   if (fits(request_.vector_width)) widths.push_back(request_.vector_width);
   widths.push_back(lanes);
-  // The last widths have nothing to do where those before leave nothing.
+  // A width that leaves no rest makes the smaller ones useless.
   while (widths.size() > 1 && reduced_count_ % widths[widths.size() - 2] == 0) widths.pop_back();
   return widths;
 }
@@ -611,19 +611,21 @@ llvm::Value* ReduceKernel::Balanced(KernelBuilder& kernel, std::size_t r, Values
   return parts[0];
 }
 
-// The largest or least of many f32, by their bits: a comparison of floats costs five instructions where
-// NaN and the zeros' signs count, one of integers costs one.
+// Whether maxima and minima of f32 are found by comparing bits as integers. A step with floats takes five
+// instructions, because NaN and the signs of zeros count; the three steps with integers take three.
 bool ReduceKernel::FoldsBits(int width) const {
   return IsSimple() && rows_together_ == 1 && monoids_[0].dtype == DType::kF32 &&
          width > request_.vector_width && AnyOrder(0);
 }
 
-// Folds [first, last) as far as `width` goes into the eight lanes of `total`; where it stopped.
+// Folds the elements of [first, last) into the eight lanes of `total`, `width` at a time, and returns the
+// position behind the last one that it folded.
 //
-// Of the bits of all numbers the largest with a sign, the least and the largest without one are found.
-// Where one number has no sign, the first is the largest of them; else it is the least of the bits, whose
-// magnitude is the smallest. The least number is the largest of the bits where one has a sign, else the
-// least of them. A NaN's bits lie beyond an infinity's.
+// It finds the largest bits as signed integers, the least as unsigned ones and the largest as unsigned
+// ones. The bits of floats without a sign bit are ordered as the floats are, and the bits of those with one
+// the other way round. So the maximum has the largest signed bits, unless all floats have a sign bit: then
+// it has the least unsigned bits. The minimum has the largest unsigned bits if some float has a sign bit,
+// else the least. A NaN has larger bits than the infinity of its sign.
 llvm::Value* ReduceKernel::FoldBits(KernelBuilder& kernel, const Values& kept, llvm::Value* first,
                                     llvm::Value* last, int width, llvm::Value*& total) {
   llvm::IRBuilder<>& b = kernel.b();
@@ -653,7 +655,7 @@ llvm::Value* ReduceKernel::FoldBits(KernelBuilder& kernel, const Values& kept, l
   llvm::Value* found =
       largest ? b.CreateSelect(b.CreateICmpSGE(signed_max, zero), signed_max, unsigned_min)
               : b.CreateSelect(b.CreateICmpSLT(unsigned_max, zero), unsigned_max, unsigned_min);
-  // Of the other sign than the result's; a NaN of the same sign was found.
+  // A NaN with the other sign bit than the result; one with the same sign bit is the result already.
   llvm::Value* has_nan =
       largest ? b.CreateICmpUGT(unsigned_max, start) : b.CreateICmpSGT(signed_max, start);
   llvm::Value* nan = b.CreateVectorSplat(static_cast<unsigned>(lanes), b.getInt32(0x7fc00000));

@@ -1,7 +1,8 @@
-"""What a step reads of Python beside tensors that it holds: attributes of modules, and what the
-loss closes over."""
+"""Values of Python that a whole step may read: attributes of the model and of the loss, and the
+variables that the loss closes over."""
 
 import contextlib
+import itertools
 
 import torch
 from torch.utils import _pytree as pytree
@@ -58,13 +59,13 @@ def attributes(model, loss_fn):
 
 
 def described(value):
-    """What stands for a value in a key: itself, or which object it is. Whoever keeps the key keeps
-    the object."""
+    """What a key has for a value: the value if it is a number or the like, else which object it is.
+    The key keeps that object alive."""
     return value if isinstance(value, _VALUES) else Same(value)
 
 
 class Same:
-    """Equal to itself alone: the same object, whatever it says of equality."""
+    """Holds an object, and is equal only to what holds the same object."""
 
     def __init__(self, value):
         self.value = value
@@ -76,21 +77,26 @@ class Same:
         return id(self.value)
 
 
-def seen(owners, cells):
-    """What differs once an attribute is another object, found fast."""
-    made = []
-    for _, held in owners:
-        made += map(id, held.values())
-        for value in held.values():
-            kind = type(value)
-            if kind is list or kind is tuple:
-                made += map(id, value)
-            elif kind is dict:
-                made += map(id, value.values())
-    for cell in cells:
-        with contextlib.suppress(ValueError):
-            made.append(id(cell.cell_contents))
-    return made
+class Watch:
+    """Notices cheaply that an attribute, a member of a list or dict among them, a parameter, a
+    buffer, a submodule or a variable of the loss is another object."""
+
+    def __init__(self, model, loss_fn):
+        values = attributes(model, loss_fn).values()
+        self.dicts = [v for v in values if type(v) is dict]
+        for _, held in owners_of(model, loss_fn):
+            self.dicts += [held, held["_parameters"], held["_buffers"], held["_modules"]]
+        self.sequences = [v for v in values if type(v) in (list, tuple)]
+        self.cells = cells_of(loss_fn)
+
+    def look(self):
+        """A list that is equal while all of them are the same objects."""
+        made = list(map(id, itertools.chain.from_iterable(d.values() for d in self.dicts)))
+        made += map(id, itertools.chain.from_iterable(self.sequences))
+        for cell in self.cells:
+            with contextlib.suppress(ValueError):  # an empty cell
+                made.append(id(cell.cell_contents))
+        return made
 
 
 class Kept:
@@ -100,11 +106,10 @@ class Kept:
     def __init__(self, model, loss_fn):
         self.model, self.loss_fn = model, loss_fn
         self.before = attributes(model, loss_fn)
-        self.copies = [(held, name, value, list(value) if type(value) is list else dict(value))
-                       for _, held in owners_of(model, loss_fn) for name, value in held.items()
-                       if name not in _OF_EVERY_MODULE and type(value) in (list, dict)]
         self.held = [(held, {k: v for k, v in held.items() if k not in _OF_EVERY_MODULE})
                      for _, held in owners_of(model, loss_fn)]
+        self.members = [(value, type(value)(value)) for _, values in self.held
+                        for value in values.values() if type(value) in (list, dict)]
 
     def changed(self):
         """((owner, name), the old value, the new one) of the attributes that have another number or
@@ -125,6 +130,6 @@ class Kept:
             for name in [k for k in held if k not in values and k not in _OF_EVERY_MODULE]:
                 del held[name]
             held.update(values)
-        for _, _, value, copy in self.copies:
-            value.clear()
-            value.extend(copy) if isinstance(value, list) else value.update(copy)
+        for container, members in self.members:
+            container.clear()
+            container.extend(members) if type(container) is list else container.update(members)

@@ -12,7 +12,7 @@ from torch.utils import _pytree as pytree
 import lazuli as lz
 from lazuli._C.hlo import _StepState
 from lazuli.torch import _random, _rows
-from lazuli.torch._attributes import attributes, cells_of, described, owners_of, seen
+from lazuli.torch._attributes import Watch, attributes, described
 from lazuli.torch._capture import (INSTEAD, CaptureError, StateMissing, StepProgram, memory_of,
                                    plain, refuse, rows_of, tensors_of)
 from lazuli.torch._sync import outside_traces, watch
@@ -31,10 +31,15 @@ def _flat(batch):
 
 
 class Attributes(dict):
-    """What stands for attributes, by (owner, name), as a part of a key."""
+    """Attributes by (owner, name), described(), as a part of a key. Each step hashes its key, so
+    the hash is computed once."""
+
+    def __init__(self, pairs=()):
+        super().__init__(pairs)
+        self._hash = hash(tuple(self.items()))
 
     def __hash__(self):
-        return hash(tuple(self.items()))
+        return self._hash
 
     def without(self, names):
         return Attributes((n, v) for n, v in self.items() if n not in names)
@@ -70,7 +75,7 @@ class TrainStep:
         self._torch, self._versions, self._stale = [], [], False
         self._memory = set()  # that _torch has
         self._modules, self._seen = [], None  # when tensors were looked up by name
-        self._owners, self._cells = [], ()  # of attributes, then
+        self._watch = Watch(model, loss_fn)
         self._attributes = Attributes()
         self._idle = set()  # names of attributes that no step reads
         watch(model, self.optimizers, self)
@@ -271,17 +276,13 @@ class TrainStep:
     def _look(self):
         """(what the model and the optimisers are made of, its flags). While that is the same they
         hold the same tensors, and to see so costs a tenth of finding each by its name."""
-        made = []
-        for m in self._modules:
-            for held in (m._parameters, m._buffers, m._modules):
-                made += map(id, held.values())
+        made = self._watch.look()
         for o in self.optimizers:
             for g in o.param_groups:
                 made += map(id, g["params"])
             for p, state in o.state.items():
                 made.append(id(p))
                 made += map(id, state.values())
-        made += seen(self._owners, self._cells)
         trained = [p.requires_grad for m in self._modules
                    for p in m._parameters.values() if p is not None]
         return made, (*trained, *(m.training for m in self._modules))
@@ -298,8 +299,7 @@ class TrainStep:
             self._torch, self._memory = held, memory_of(held)
             self._programs.clear()
         self._modules = list(self.model.modules())
-        self._owners = owners_of(self.model, self.loss_fn)
-        self._cells = cells_of(self.loss_fn)
+        self._watch = Watch(self.model, self.loss_fn)
         self._attributes = Attributes(
             (name, described(value)) for name, value in
             attributes(self.model, self.loss_fn).items()).without(self._idle)

@@ -56,8 +56,8 @@ bool SameMemoryOrder(const Shape& a, const Shape& b) {
   return true;
 }
 
-// Why there is no thunk of a kind for an instruction, which the evaluator runs then: a sentence without
-// its end. Empty: there is one.
+// Why an instruction got no thunk of its own, so that the evaluator must run it: a sentence without its
+// end. Empty if it got one.
 using Reason = std::string;
 const char kDone[] = "";
 

@@ -115,9 +115,9 @@ FusionDecision ShareKernel(const FusionTarget& target, const Instruction* first,
               "the kernels loop over different shapes, or one is not elementwise");
   const Shape& input = first->operand(0)->shape();
   if (i->IsElementwise() && LineLength(input) < target.vector_line)
-    return FusionDecision::No("the reduced lines are too short for vectors that are written, too");
+    return FusionDecision::No("the reduced lines are too short to be written in vectors");
   if (i->IsElementwise())
-    return If(SameOrder(input, i->shape()), "it has not the shape of what is reduced there");
+    return If(SameOrder(input, i->shape()), "it does not have the shape of what is reduced there");
   return If(i->opcode() == Opcode::kReduce && SameOrder(input, i->operand(0)->shape()) &&
                 SameOrder(first->shape(), i->shape()) &&
                 first->attrs_as<hlo::DimensionsAttrs>() == i->attrs_as<hlo::DimensionsAttrs>(),
@@ -338,7 +338,8 @@ FusionDecision Fuser::MayJoinAsOutput(const Instruction* i, const FusionGroup& g
     return FusionDecision::No("the kernel scatters, which leaves no room for another result");
   const FusionDecision shares = ShareKernel(target_, group.outputs[0], i);
   if (!shares.joins()) return shares;
-  return If(!blocks_.LeadsInto(i, group.block), "the kernel reads what is made of it elsewhere");
+  return If(!blocks_.LeadsInto(i, group.block),
+            "the kernel reads something that is computed from it elsewhere");
 }
 
 // Joins the group that all users are in.
@@ -363,7 +364,7 @@ FusionDecision Fuser::TryJoinUsers(Instruction* i) {
   const FusionDecision fits = MayJoin(i, *group, /*as_output=*/false);
   if (!fits.joins()) return fits;
   if (IsGather(i) && group->scatters)
-    return FusionDecision::No("a kernel that scatters takes no gather in");
+    return FusionDecision::No("a kernel with a select-and-scatter cannot gather, too");
   Join(i, *group);
   return FusionDecision::Joins();
 }
@@ -391,7 +392,7 @@ FusionDecision Fuser::MayMerge(const FusionGroup& a, const FusionGroup& b) {
   for (const Instruction* operand : b.operands) args += a.operands.contains(operand) ? 0 : 1;
   if (args > target_.max_args)
     return FusionDecision::No("together they read and write too many arrays");
-  return If(blocks_.MayMerge(a.block, b.block), "something between them waits for one of them");
+  return If(blocks_.MayMerge(a.block, b.block), "something outside of both lies between them");
 }
 
 void Fuser::Merge(FusionGroup& from, FusionGroup& into) {
@@ -449,7 +450,7 @@ FusionDecision Fuser::TryJoinScatter(Instruction* i) {
   if (i->IsRoot() || i->users().empty()) return FusionDecision::No("it is a result of the program");
   if (!WindowsTile(i))
     return FusionDecision::No(
-        "its windows overlap or leave gaps, so elements are not done at once");
+        "its windows overlap or leave gaps, so a window does not finish its elements");
   FusionGroup* const group = GroupOf(i->users()[0]);
   if (group == nullptr) return FusionDecision::No("a user is not in a kernel");
   const auto here = [&](const Instruction* user) { return IsIn(user, *group); };
@@ -472,13 +473,13 @@ FusionDecision Fuser::TryJoinScatter(Instruction* i) {
 FusionDecision Fuser::TryJoinAsOutput(Instruction* i) {
   const bool reduces = i->opcode() == Opcode::kReduce;
   if (IsFold(i) || (IsRootOnly(i) && !reduces))
-    return FusionDecision::No("its kernel has room for no other result");
+    return FusionDecision::No("its kernel does not have room for another result");
   // A select-and-scatter that could join `i` saves more than a reduction of `i` that does.
   const auto tiles = [](const Instruction* operand) {
     return IsScatter(operand) && WindowsTile(operand);
   };
   if (std::any_of(i->operands().begin(), i->operands().end(), tiles))
-    return FusionDecision::No("it leads the kernel of the select-and-scatter that it reads");
+    return FusionDecision::No("the select-and-scatter that it reads will join its kernel");
   FusionDecision best = FusionDecision::No("no kernel reads it or what it reads");
   // Keeps the reason of the last kernel that was tried.
   const auto joins_one_of = [&](std::vector<GroupIndex>& groups) {

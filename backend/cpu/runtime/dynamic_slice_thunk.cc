@@ -126,7 +126,7 @@ ThunkOrReason MakeDynamicSliceThunk(const hlo::Instruction& instruction,
     if (!starts.back()->shape().IsScalar()) return "its starts are in an array";
   }
   if (static_cast<int64_t>(starts.size()) != array.rank())
-    return "it has not a start for each dimension";
+    return "it does not have one start per dimension";
   if (is_update && array.strides() != instruction.shape().strides())
     return "its result has another layout than its operand";
   const Shape& window = is_update ? instruction.operand(1)->shape() : instruction.shape();

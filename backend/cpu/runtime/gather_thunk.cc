@@ -329,7 +329,7 @@ struct Combiner {
   // `bytes` of each run of each window, window after window for each run; null: nobody knows how.
   void (*runs)(absl::Span<const WindowOffsets> windows, absl::Span<const ContiguousRun> runs,
                int64_t bytes, const std::byte* updates, std::byte* operand) = nullptr;
-  // All windows of a plan whose windows are one element each; null: as any others.
+  // All windows of a plan, if each window is one element; null if these have no loop of their own.
   void (*elements)(const WindowPlan& plan, const std::byte* indices, const std::byte* updates,
                    std::byte* operand) = nullptr;
 };
@@ -433,7 +433,7 @@ class ScatterThunk final : public SpecThunk<ScatterSpec> {
   }
 
   Combiner combiner_;
-  bool elements_;  // whose windows are one element each
+  bool elements_;  // each window is one element
 };
 
 }  // namespace

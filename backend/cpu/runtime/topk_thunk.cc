@@ -58,7 +58,7 @@ ThunkOrReason MakeTopKThunk(const Instruction& topk, const std::vector<BufferId>
                             const std::vector<BufferId>& results,
                             const std::function<BufferId(int64_t)>& new_buffer) {
   if (topk.operand_count() != 1 || !topk.shape().IsTuple() || results.size() != 2)
-    return "it has not one operand and two results";
+    return "it does not have one operand and two results";
   const Shape &x = topk.operand(0)->shape(), &values = topk.shape().tuple()[0];
   if (x.rank() == 0 || x.num_elements() == 0 || values.num_elements() == 0 ||
       values.rank() != x.rank() || values.dim(x.rank() - 1) > x.dim(x.rank() - 1) ||
@@ -66,7 +66,7 @@ ThunkOrReason MakeTopKThunk(const Instruction& topk, const std::vector<BufferId>
     return "it has no elements, or places of another type than s32";
   const auto* attrs = std::get_if<hlo::TopKAttrs>(&topk.attrs());
   const auto form = FormOf(x.dtype(), attrs == nullptr || attrs->largest, true);
-  if (!form) return "elements of this type have no order that bits tell";
+  if (!form) return "the bits of this type do not tell the order of its elements";
   const int64_t size = x.dim(x.rank() - 1), rows = x.num_elements() / size;
   constexpr int64_t kWorth = 4096;  // elements for a thread
   const int64_t groups =

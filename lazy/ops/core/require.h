@@ -40,8 +40,7 @@ struct ProbabilitiesOp {
   LAZULI_OP("probabilities", "aten::probabilities", most, at_least);
   static constexpr OpDoc kDoc{
       "x; an element that is negative, not finite, or above `most` fails the run, and so does a "
-      "row "
-      "with fewer than `at_least` elements that are not 0.",
+      "row with fewer than `at_least` elements that are not 0.",
       {"x"}};
   lowering::Op Lower(lowering::LoweringContext& c, lowering::Op x) const;
 };

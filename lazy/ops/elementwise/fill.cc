@@ -1,4 +1,4 @@
-// Elements replaced by a number: all of them, those under a mask, or those that are no finite numbers.
+// Elements replaced by a number: all of them, those under a mask, or those that are not finite.
 #include <limits>
 
 #include "lazy/ops/core/functions.h"

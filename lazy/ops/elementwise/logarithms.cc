@@ -23,7 +23,7 @@ lowering::Op LogitOp::Lower(lowering::Builder& b, lowering::Op in) const {
   return b.Unary(Opcode::kLog, b.DividedBy(x, rest));
 }
 
-// Beyond [0, 1], where there is no logarithm, NaN.
+// NaN outside [0, 1], where the logarithm is not defined.
 Tensors LogitOp::Vjp(const Saved& s, const Tensor& dy) const {
   const Tensor x = s.x(), product = x * (1.0 - x);
   const Tensor outside = LogicalOr(Lt(x, Number0(x)), Gt(x, Number1(x)));

@@ -6,8 +6,8 @@
 
 namespace lazuli::lazy {
 
-// Why no sum of products is made of two operands; OK if it is. They have one dtype, and are no truth values: of those there
-// are two products, of numbers and of conditions, and to() says which is meant.
+// An error unless the operands of a sum of products have one dtype, which is not bool. For bools two products are possible,
+// one of numbers and one of conditions, so the error asks for to(), which says which is meant.
 absl::Status CheckFactors(const Shape& x, const Shape& y);
 void CheckFactors(std::string_view op, const Tensor& x, const Tensor& y);
 

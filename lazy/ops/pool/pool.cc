@@ -8,7 +8,7 @@
 namespace lazuli::lazy {
 namespace {
 
-// Of an op of pool.h.
+// The window of an op of pool.h.
 template <class T>
 hlo::Window WindowOf(const T& op) {
   hlo::Window window(2);

@@ -89,7 +89,7 @@ Dims OneForEachDim(std::string_view op, std::string_view what, absl::Span<const 
 // [N, C, L] as an image with one row.
 Tensor AsImage(std::string_view op, const Tensor& x);
 
-// The means of windows of floats; unless count_padding, of the elements in them that are no padding.
+// The mean of each window of floats. Without count_padding the padding in a window does not count.
 Tensor MeansOfWindows(const Tensor& x, const Pool2dAttrs& a, bool count_padding);
 
 // The elements at each place of the windows, along a new last dim: [N, C, H', W', kh * kw]. `padded`

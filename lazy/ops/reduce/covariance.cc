@@ -10,14 +10,14 @@
 namespace lazuli::lazy {
 namespace {
 
-// What each observation counts, [m], or undefined.
+// The weight of each observation, [m], or undefined.
 Tensor Weights(const Tensor& x, const Tensor& fweights, const Tensor& aweights) {
   constexpr char kOp[] = "cov";
   const auto check = [&](std::string_view what, const Tensor& w, bool fits) {
     if (w.rank() <= 1 && w.shape().num_elements() == x.dim(1) && fits) return;
-    ThrowRecordError(
-        kOp, InvalidArgument(what, " must be ", what[0] == 'f' ? "integers" : "floats",
-                             ", one for each observation of ", x.shape(), ", are ", w.shape()));
+    ThrowRecordError(kOp,
+                     InvalidArgument(what, " must be ", what[0] == 'f' ? "integers" : "floats",
+                                     ", one per observation of ", x.shape(), ", not ", w.shape()));
   };
   if (fweights.defined()) check("fweights", fweights, IsIntegral(fweights.dtype()));
   if (aweights.defined()) check("aweights", aweights, IsFloat(aweights.dtype()));

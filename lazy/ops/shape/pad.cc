@@ -58,7 +58,7 @@ Tensor Pad(const Tensor& x, absl::Span<const int64_t> pad, std::string_view mode
       ThrowRecordError("pad", InvalidArgument("padding of (", low[d], ", ", high[d],
                                               ") is too large for dim ", d, " of ", x.shape()));
     }
-    // What is cut off is no padding.
+    // Negative padding cuts elements off.
     const int64_t cut_low = std::max<int64_t>(-low[d], 0),
                   cut_high = std::max<int64_t>(-high[d], 0);
     // A circle closes where it is cut; the others go on as x did.

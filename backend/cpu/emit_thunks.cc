@@ -565,7 +565,8 @@ Reason ThunkEmitter::EmitControl(const Instruction& i) {
                ? "some sizes are known only when the program runs"
                : "it has side effects or tokens, or lies below too many levels of others";
   const auto new_buffer = [this](int64_t bytes) { return NewBuffer(bytes); };
-  const Leaves operands = RowMajorOperands(i), results = NewLeaves(i.shape());
+  const Leaves operands = RowMajorOperands(i);
+  Leaves results = NewLeaves(i.shape());
   std::vector<CalledSequence> called;
   for (const Callee& callee : CalleesOf(i))
     called.push_back(Call(*sequences_.at(callee), new_buffer));
@@ -575,7 +576,7 @@ Reason ThunkEmitter::EmitControl(const Instruction& i) {
     Emit(MakeCallThunk(i, called[0], operands, results));
   else
     Emit(MakeConditionalThunk(i, std::move(called), operands, results));
-  leaves_[&i] = results;
+  leaves_[&i] = std::move(results);
   return kDone;
 }
 

@@ -257,6 +257,22 @@ class CallThunk final : public SpecThunk<CallSpec> {
   }
 };
 
+// Each element of a loop's state begins as its operand, in whose memory it may lie if no other element
+// does; one that stays as it is has its operand's buffer.
+std::vector<BufferUse> StateUses(const std::vector<BufferId>& operands,
+                                 const std::vector<BufferId>& state) {
+  std::vector<BufferUse> uses;
+  for (std::size_t k = 0; k < operands.size(); ++k) {
+    const bool shares =
+        state[k] != operands[k] && std::count(operands.begin(), operands.end(), operands[k]) == 1;
+    const int64_t pair = shares ? static_cast<int64_t>(k) + 1 : 0;
+    uses.push_back({.buffer = operands[k], .in_place = pair});
+    if (state[k] != operands[k])
+      uses.push_back({.buffer = state[k], .write = true, .in_place = pair});
+  }
+  return uses;
+}
+
 }  // namespace
 
 CalledSequence Call(const ThunkSequence& sequence, const NewBuffer& new_buffer) {
@@ -265,15 +281,22 @@ CalledSequence Call(const ThunkSequence& sequence, const NewBuffer& new_buffer) 
 
 std::unique_ptr<Thunk> MakeWhileThunk(const Instruction& loop, const ThunkProgram& program,
                                       CalledSequence condition, CalledSequence body,
-                                      std::vector<BufferId> operands, std::vector<BufferId> results,
-                                      const NewBuffer& new_buffer) {
+                                      std::vector<BufferId> operands,
+                                      std::vector<BufferId>& results, const NewBuffer& new_buffer) {
   std::vector<Update> updates = UpdatesOf(program, *body.sequence);
+  for (std::size_t k = 0; k < updates.size(); ++k) {
+    if (updates[k] == Update::kNone) results[k] = operands[k];
+  }
   const std::vector<int64_t> bytes = LeafBytes(loop.shape());
   std::vector<BufferId> alternates;
   for (std::size_t k = 0; k < updates.size(); ++k)
     alternates.push_back(updates[k] == Update::kAlternate ? new_buffer(bytes[k]) : -1);
-  std::vector<BufferUse> uses =
-      Uses(operands, {results, alternates, {condition.frame, body.frame}});
+  std::vector<BufferUse> uses = StateUses(operands, results);
+  for (const auto& ids : {alternates, {condition.frame, body.frame}}) {
+    for (BufferId id : ids) {
+      if (id >= 0) uses.push_back({.buffer = id, .write = true});
+    }
+  }
   return std::make_unique<WhileThunk>(
       ThunkInfo::Of("while", loop), std::move(uses),
       WhileSpec{.scalar_condition = MatchScalarCondition(*loop.called()[0]),
@@ -282,7 +305,7 @@ std::unique_ptr<Thunk> MakeWhileThunk(const Instruction& loop, const ThunkProgra
                 .updates = std::move(updates),
                 .bytes = bytes,
                 .initial = std::move(operands),
-                .state = std::move(results),
+                .state = results,
                 .alternates = std::move(alternates)});
 }
 

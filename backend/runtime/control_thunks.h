@@ -25,11 +25,12 @@ CalledSequence Call(const ThunkSequence& sequence, const NewBuffer& new_buffer);
 
 // `operands` and `results` are the leaves of all operands and of the instruction, row major. The
 // body was given to AssignBuffers with each result as an update of the parameter of its number; one
-// that is a parameter of its own number needed no copy.
+// that is a parameter of its own number needed no copy. An element that the body does not change needs
+// no result: the operand takes its place in `results`.
 std::unique_ptr<Thunk> MakeWhileThunk(const hlo::Instruction& loop, const ThunkProgram& program,
                                       CalledSequence condition, CalledSequence body,
-                                      std::vector<BufferId> operands, std::vector<BufferId> results,
-                                      const NewBuffer& new_buffer);
+                                      std::vector<BufferId> operands,
+                                      std::vector<BufferId>& results, const NewBuffer& new_buffer);
 std::unique_ptr<Thunk> MakeConditionalThunk(const hlo::Instruction& conditional,
                                             std::vector<CalledSequence> branches,
                                             std::vector<BufferId> operands,

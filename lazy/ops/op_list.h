@@ -31,6 +31,7 @@
 #include "lazy/ops/program/call.h"
 #include "lazy/ops/program/collective.h"
 #include "lazy/ops/random/draws.h"
+#include "lazy/ops/recurrent/recurrent.h"
 #include "lazy/ops/reduce/cumulative.h"
 #include "lazy/ops/reduce/reduce.h"
 #include "lazy/ops/reduce/variance_and_norm.h"
@@ -71,12 +72,13 @@ using AllOps = OpList<
     AmaxOp, AminOp, SharedGradientOp, MaxAlongOp, ArgMaxOp, VarOp, StdOp, NormOp, ReshapeOp,
     BroadcastToOp, PermuteOp, SliceOp, SelectOp, PadOp, FlipOp, CatOp, IndexSelectOp, IndexAddOp,
     GatherOp, ScatterAddOp, ScatterOp, ScatterReduceOp, IndexCopyOp, MaskPositionsOp, CumSumOp,
-    CumulativeArgOp, SortOp, MatMulOp, LinearOp, Conv2dOp, Conv2dInputGradOp, Conv2dWeightGradOp,
-    MaxPool2dOp, MaxPool2dGradOp, MaxPool2dPickOp, AvgPool2dOp, AvgPool2dGradOp, LayerNormOp,
-    BatchNormOp, SoftmaxOp, SafeSoftmaxOp, LogSoftmaxOp, CrossEntropyOp, NllLossOp, BceWithLogitsOp,
-    BceOp, HuberOp, OneHotOp, FullOp, PositionsOp, UniformOp, NormalOp, RandomIntegerOp,
-    RandomPermutationOp, ProbabilitiesOp, BarrierOp, CallOp, AllReduceOp, AllGatherOp,
-    ReduceScatterOp, AllToAllOp, CollectivePermuteOp, ForeachSgdOp, ForeachAdamOp, ForeachRmspropOp,
-    ForeachAdagradOp, ForeachUpdateOp, ForeachClipNormOp, AsStridedOp, AsStridedScatterOp>;
+    CumulativeArgOp, SortOp, MatMulOp, LinearOp, RecurrentOp, RecurrentGradOp, Conv2dOp,
+    Conv2dInputGradOp, Conv2dWeightGradOp, MaxPool2dOp, MaxPool2dGradOp, MaxPool2dPickOp,
+    AvgPool2dOp, AvgPool2dGradOp, LayerNormOp, BatchNormOp, SoftmaxOp, SafeSoftmaxOp, LogSoftmaxOp,
+    CrossEntropyOp, NllLossOp, BceWithLogitsOp, BceOp, HuberOp, OneHotOp, FullOp, PositionsOp,
+    UniformOp, NormalOp, RandomIntegerOp, RandomPermutationOp, ProbabilitiesOp, BarrierOp, CallOp,
+    AllReduceOp, AllGatherOp, ReduceScatterOp, AllToAllOp, CollectivePermuteOp, ForeachSgdOp,
+    ForeachAdamOp, ForeachRmspropOp, ForeachAdagradOp, ForeachUpdateOp, ForeachClipNormOp,
+    AsStridedOp, AsStridedScatterOp>;
 
 }  // namespace lazuli::lazy

@@ -28,6 +28,7 @@ const Table& Samples() {
   static const auto* table = [] {
     auto* t = new Table;
     AddElementwiseSamples(*t);
+    AddRecurrentSamples(*t);
     AddReduceSamples(*t);
     AddShapeSamples(*t);
     AddLinearSamples(*t);

@@ -247,6 +247,7 @@ const Table& Samples();
 
 // One file a family.
 void AddElementwiseSamples(Table& table);
+void AddRecurrentSamples(Table& table);
 void AddReduceSamples(Table& table);
 void AddShapeSamples(Table& table);
 void AddLinearSamples(Table& table);

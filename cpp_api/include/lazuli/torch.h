@@ -16,6 +16,7 @@
 #include "lazuli/torch/nn.h"
 #include "lazuli/torch/optim.h"
 #include "lazuli/torch/out.h"
+#include "lazuli/torch/recurrent.h"
 #include "lazuli/torch/resample.h"
 #include "lazuli/torch/serialize.h"
 #include "lazuli/torch/tensor.h"

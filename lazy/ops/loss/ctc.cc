@@ -5,6 +5,7 @@
 #include "ir/support/wrong_type.h"
 #include "lazy/ops/core/dims.h"
 #include "lazy/ops/core/functions.h"
+#include "lazy/ops/core/step_loop.h"
 #include "lazy/ops/core/wide.h"
 #include "lazy/ops/elementwise/elementwise.h"
 #include "lazy/ops/loss/reduction.h"
@@ -46,16 +47,6 @@ struct Plane {
     const lowering::Op sum = b.Plus(b.Plus(part(x), part(y)), part(z));
     return b.Plus(safe, b.Unary(lowering::Opcode::kLog, sum));
   }
-  // The plane of [T, N, L] at time t, and what it becomes there.
-  lowering::Op At(lowering::Op x, lowering::Op t) const {
-    const lowering::Op starts[] = {t, b.Scalar(t.dtype(), 0), b.Scalar(t.dtype(), 0)};
-    const int64_t sizes[] = {1, shape.dim(0), shape.dim(1)};
-    return b.Reshape(b.DynamicSlice(x, starts, sizes), shape.dims());
-  }
-  lowering::Op With(lowering::Op x, lowering::Op t, lowering::Op plane) const {
-    const lowering::Op starts[] = {t, b.Scalar(t.dtype(), 0), b.Scalar(t.dtype(), 0)};
-    return b.DynamicUpdateSlice(x, b.Reshape(plane, {1, shape.dim(0), shape.dim(1)}), starts);
-  }
 };
 
 struct Ctc {
@@ -63,70 +54,52 @@ struct Ctc {
   Shape shape, plane;                // of x, and of [N, L]
 };
 
+// The sequences [N] whose last time is that of the step, along the labels.
+lowering::Op IsLast(const LoopStep& step, const Plane& p, lowering::Op last_time) {
+  const lowering::Op times = step.b.Broadcast(step.number, last_time.shape().dims(), {});
+  return p.Along(step.b.Compare(Relation::kEq, times, last_time));
+}
+
 // (ways to each label at each time, those at the last time): the logs of the sums of their probabilities.
 std::pair<lowering::Op, lowering::Op> Forward(Builder& builder, const Ctc& in) {
-  const Shape time(DType::kS64), numbers = in.last_time.shape();
-  const Shape state =
-      Shape::Tuple({time, in.shape, in.plane, in.plane, in.shape, in.skips.shape(), numbers});
-  const auto count = static_cast<double>(in.shape.dim(0));
-  hlo::Computation* left = builder.Region("left", {state}, [&](Builder& b, auto s) {
-    return b.Compare(Relation::kLt, b.GetTupleElement(s[0], 0), b.Scalar(DType::kS64, count));
-  });
-  hlo::Computation* step = builder.Region("step", {state}, [&](Builder& b, auto s) {
-    lowering::Op at[7];
-    for (int64_t i = 0; i < 7; ++i) at[i] = b.GetTupleElement(s[0], i);
-    const auto [t, all, before, last, x, skips, last_time] = at;
+  const auto step = [&](const LoopStep& s) -> std::vector<lowering::Op> {
+    Builder& b = s.b;
     const Plane p{b, in.plane};
+    const lowering::Op all = s.carried[0], before = s.carried[1], last = s.carried[2];
+    const lowering::Op x = s.fixed[0], skips = s.fixed[1], last_time = s.fixed[2];
     const lowering::Op two = b.Select(skips, p.Shifted(before, 2), p.Never());
-    const lowering::Op now = b.Plus(p.At(x, t), p.LogSum(before, p.Shifted(before, 1), two));
-    const lowering::Op times = b.Broadcast(t, numbers.dims(), {});
-    const lowering::Op is_last = p.Along(b.Compare(Relation::kEq, times, last_time));
-    return b.Tuple({b.Plus(t, b.Scalar(DType::kS64, 1)), p.With(all, t, now), now,
-                    b.Select(is_last, now, last), x, skips, last_time});
-  });
+    const lowering::Op now = b.Plus(s.Of(x), p.LogSum(before, p.Shifted(before, 1), two));
+    return {s.With(all, now), now, b.Select(IsLast(s, p, last_time), now, last)};
+  };
   const Plane p{builder, in.plane};
   // Before the first time all ways are at the first label.
   const lowering::Op place = builder.Iota(Shape(DType::kS64, in.plane.dims()), 1);
   const lowering::Op begin = builder.Select(
       builder.Compare(Relation::kEq, place, builder.ZerosLike(place)), p.Full(0), p.Never());
-  const lowering::Op end =
-      builder.While(builder.Tuple({builder.Scalar(DType::kS64, 0), builder.Full(in.shape, kNever),
-                                   begin, begin, in.x, in.skips, in.last_time}),
-                    left, step);
-  return {builder.GetTupleElement(end, 1), builder.GetTupleElement(end, 3)};
+  const std::vector<lowering::Op> end = ForEachStep(builder, in.shape.dim(0), StepOrder::kForward,
+                                                    {builder.Full(in.shape, kNever), begin, begin},
+                                                    {in.x, in.skips, in.last_time}, step);
+  return {end[0], end[2]};
 }
 
 // exp(ways to each label at each time + ways on from there + loss).
 lowering::Op Shares(Builder& builder, const Ctc& in, lowering::Op ways, lowering::Op seed,
                     lowering::Op loss) {
-  const Shape time(DType::kS64), numbers = in.last_time.shape();
-  const Shape state = Shape::Tuple({time, in.shape, in.plane, in.shape, in.shape, in.skips.shape(),
-                                    numbers, in.plane, loss.shape()});
-  hlo::Computation* left = builder.Region("left", {state}, [&](Builder& b, auto s) {
-    return b.Compare(Relation::kGe, b.GetTupleElement(s[0], 0), b.Scalar(DType::kS64, 0));
-  });
-  hlo::Computation* step = builder.Region("step", {state}, [&](Builder& b, auto s) {
-    lowering::Op at[9];
-    for (int64_t i = 0; i < 9; ++i) at[i] = b.GetTupleElement(s[0], i);
-    const auto [t, shares, after, x, to, skips, last_time, ends, cost] = at;
+  const auto step = [&](const LoopStep& s) -> std::vector<lowering::Op> {
+    Builder& b = s.b;
     const Plane p{b, in.plane};
+    const lowering::Op shares = s.carried[0], after = s.carried[1];
+    const lowering::Op x = s.fixed[0], skips = s.fixed[1], last_time = s.fixed[2];
+    const lowering::Op to = s.fixed[3], ends = s.fixed[4], cost = s.fixed[5];
     const lowering::Op two = p.Shifted(b.Select(skips, after, p.Never()), -2);
     const lowering::Op from = p.LogSum(after, p.Shifted(after, -1), two);
-    const lowering::Op times = b.Broadcast(t, numbers.dims(), {});
-    const lowering::Op is_last = p.Along(b.Compare(Relation::kEq, times, last_time));
-    const lowering::Op on = b.Select(is_last, ends, from);
-    const lowering::Op log = b.Plus(b.Plus(p.At(to, t), on), p.Along(cost));
-    const lowering::Op now = b.Unary(lowering::Opcode::kExponential, log);
-    return b.Tuple({b.Minus(t, b.Scalar(DType::kS64, 1)), p.With(shares, t, now),
-                    b.Plus(p.At(x, t), on), x, to, skips, last_time, ends, cost});
-  });
-  const auto last = static_cast<double>(in.shape.dim(0) - 1);
-  const lowering::Op end =
-      builder.While(builder.Tuple({builder.Scalar(DType::kS64, last), builder.Full(in.shape, 0),
-                                   builder.Full(in.plane, kNever), in.x, ways, in.skips,
-                                   in.last_time, seed, loss}),
-                    left, step);
-  return builder.GetTupleElement(end, 1);
+    const lowering::Op on = b.Select(IsLast(s, p, last_time), ends, from);
+    const lowering::Op log = b.Plus(b.Plus(s.Of(to), on), p.Along(cost));
+    return {s.With(shares, b.Unary(lowering::Opcode::kExponential, log)), b.Plus(s.Of(x), on)};
+  };
+  return ForEachStep(builder, in.shape.dim(0), StepOrder::kBackward,
+                     {builder.Full(in.shape, 0), builder.Full(in.plane, kNever)},
+                     {in.x, in.skips, in.last_time, ways, seed, loss}, step)[0];
 }
 
 }  // namespace

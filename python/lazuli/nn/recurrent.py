@@ -1,15 +1,15 @@
-"""Cells of recurrent networks: one step, of a batch or of one sample.
-
-The layers that run over sequences are not there yet.
-"""
+"""Recurrent networks: layers over sequences, and their cells, which take one step."""
 
 import math
+import warnings
 
 from lazuli import _C
 from lazuli._C.nn import Module, Parameter, init
-from lazuli.nn import functional as F  # noqa: N812
+from lazuli.nn.utils.rnn import PackedSequence
 
-__all__ = ["GRUCell", "LSTMCell", "RNNCell"]
+__all__ = ["GRU", "LSTM", "RNN", "GRUCell", "LSTMCell", "RNNBase", "RNNCell"]
+
+_GATES = {"RNN_TANH": 1, "RNN_RELU": 1, "LSTM": 4, "GRU": 3}
 
 
 class Cell(Module):
@@ -60,9 +60,8 @@ class Cell(Module):
                 f"{tuple(x.shape)} and hidden_size {self.hidden_size}")
         return hidden
 
-    def _sums(self, x, hidden):
-        return (F.linear(x, self.weight_ih, self.bias_ih),
-                F.linear(hidden, self.weight_hh, self.bias_hh))
+    def _weights(self):
+        return self.weight_ih, self.weight_hh, self.bias_ih, self.bias_hh
 
     def extra_repr(self):
         return f"{self.input_size}, {self.hidden_size}" + ("" if self.bias else ", bias=False")
@@ -79,8 +78,8 @@ class RNNCell(Cell):
     def forward(self, x, hx=None):
         if self.nonlinearity not in ("tanh", "relu"):
             raise _C.InvalidArgumentError(f"RNNCell: Unknown nonlinearity: {self.nonlinearity}")
-        of_input, of_hidden = self._sums(x, self._checked(x, hx, "hidden"))
-        return getattr(of_input + of_hidden, self.nonlinearity)()
+        step = _C.rnn_tanh_cell if self.nonlinearity == "tanh" else _C.rnn_relu_cell
+        return step(x, self._checked(x, hx, "hidden"), *self._weights())
 
     def extra_repr(self):
         return super().extra_repr() + (f", nonlinearity={self.nonlinearity}"
@@ -93,12 +92,7 @@ class GRUCell(Cell):
     _gates = 3
 
     def forward(self, x, hx=None):
-        hx = self._checked(x, hx, "hidden")
-        (reset, update,
-         new), (h_reset, h_update, h_new) = (s.chunk(3, -1) for s in self._sums(x, hx))
-        update = (update + h_update).sigmoid()
-        new = (new + (reset + h_reset).sigmoid() * h_new).tanh()
-        return new + update * (hx - new)
+        return _C.gru_cell(x, self._checked(x, hx, "hidden"), *self._weights())
 
 
 class LSTMCell(Cell):
@@ -108,8 +102,224 @@ class LSTMCell(Cell):
 
     def forward(self, x, hx=None):
         hidden, cell = (None, None) if hx is None else hx
-        hidden, cell = self._checked(x, hidden, "hx[0]"), self._checked(x, cell, "hx[1]")
-        of_input, of_hidden = self._sums(x, hidden)
-        into, forget, new, out = (of_input + of_hidden).chunk(4, -1)
-        cell = forget.sigmoid() * cell + into.sigmoid() * new.tanh()
-        return out.sigmoid() * cell.tanh(), cell
+        states = [self._checked(x, hidden, "hx[0]"), self._checked(x, cell, "hx[1]")]
+        return tuple(_C.lstm_cell(x, states, *self._weights()))
+
+
+class RNNBase(Module):
+    """Recurrent layers over sequences of I elements per step, with a hidden state of H elements.
+
+    forward(input, hx=None) takes [T, B, I] ([B, T, I] with batch_first), [T, I] of one sequence, or
+    a PackedSequence, and gives the last layer's hidden states in the same form, and the last states
+    of all layers and directions. Without hx the first states are 0. mode: "LSTM", "GRU", "RNN_TANH"
+    or "RNN_RELU".
+    """
+
+    def __init__(self, mode, input_size, hidden_size, num_layers=1, bias=True, batch_first=False,
+                 dropout=0.0, bidirectional=False, proj_size=0, device=None, dtype=None):
+        super().__init__()
+        self._check_arguments(mode, input_size, hidden_size, num_layers, dropout, proj_size)
+        self.mode, self.input_size, self.hidden_size = mode, input_size, hidden_size
+        self.num_layers, self.bias, self.batch_first = num_layers, bias, batch_first
+        self.dropout, self.bidirectional, self.proj_size = float(dropout), bidirectional, proj_size
+        if dropout > 0 and num_layers == 1:
+            warnings.warn("dropout option adds dropout after all but last recurrent layer, so "
+                          f"non-zero dropout expects num_layers greater than 1, but got dropout="
+                          f"{dropout} and num_layers={num_layers}", stacklevel=3)
+        rows, directions = _GATES[mode] * hidden_size, 2 if bidirectional else 1
+        hidden = proj_size or hidden_size
+        self._all_weights = []
+        for layer in range(num_layers):
+            columns = input_size if layer == 0 else directions * hidden
+            shapes = {"weight_ih": (rows, columns), "weight_hh": (rows, hidden)}
+            if bias:
+                shapes |= {"bias_ih": (rows,), "bias_hh": (rows,)}
+            if proj_size:
+                shapes["weight_hr"] = (proj_size, hidden_size)
+            for suffix in ("", "_reverse")[:directions]:
+                names = {f"{name}_l{layer}{suffix}": shape for name, shape in shapes.items()}
+                self._all_weights.append(list(names))
+                for name, shape in names.items():
+                    setattr(self, name, Parameter(_C.empty(shape, device=device, dtype=dtype)))
+        self.reset_parameters()
+
+    @staticmethod
+    def _check_arguments(mode, input_size, hidden_size, num_layers, dropout, proj_size):
+        kind = mode.split("_", maxsplit=1)[0]
+
+        def refuse(text):
+            raise _C.InvalidArgumentError(f"{kind}: {text}")
+
+        if mode not in _GATES:
+            refuse(f"Unrecognized RNN mode: {mode}")
+        for name, value in (("input_size", input_size), ("hidden_size", hidden_size),
+                            ("num_layers", num_layers)):
+            if not isinstance(value, int):
+                raise TypeError(f"{kind}: {name} should be of type int, got: "
+                                f"{type(value).__name__}")
+        if not isinstance(dropout, (int, float)) or isinstance(dropout, bool) or not (
+                0 <= dropout <= 1):
+            refuse("dropout should be a number in range [0, 1] representing the probability of an "
+                   "element being zeroed")
+        if hidden_size <= 0:
+            refuse("hidden_size must be greater than zero")
+        if num_layers <= 0:
+            refuse("num_layers must be greater than zero")
+        if proj_size < 0:
+            refuse("proj_size should be a positive integer or zero to disable projections")
+        if proj_size >= hidden_size:
+            refuse("proj_size has to be smaller than hidden_size")
+
+    @property
+    def _flat_weights_names(self):
+        return [name for names in self._all_weights for name in names]
+
+    @property
+    def _flat_weights(self):
+        return [getattr(self, name) for name in self._flat_weights_names]
+
+    @property
+    def all_weights(self):
+        """The parameters per layer and direction."""
+        return [[getattr(self, name) for name in names] for names in self._all_weights]
+
+    def flatten_parameters(self):
+        """Does nothing: weights need not lie beside each other."""
+
+    def reset_parameters(self):
+        """Draws all weights anew."""
+        bound = 1 / math.sqrt(self.hidden_size)
+        for parameter in self.parameters():
+            init.uniform_(parameter, -bound, bound)
+
+    def _states(self):
+        """The name and number of elements of each state."""
+        hidden = self.proj_size or self.hidden_size
+        if self.mode != "LSTM":
+            return [("hidden", hidden)]
+        return [("hidden[0]", hidden), ("hidden[1]", self.hidden_size)]
+
+    def _cells(self):
+        return self.num_layers * (2 if self.bidirectional else 1)
+
+    def get_expected_hidden_size(self, input, batch_sizes=None):  # noqa: A002
+        """The dims of the hidden state for the input, or for a packed one of these batch sizes."""
+        batch = int(batch_sizes[0]) if batch_sizes is not None else input.shape[
+            0 if self.batch_first else 1]
+        return (self._cells(), batch, self.proj_size or self.hidden_size)
+
+    def _checked_input(self, x):
+        kind = type(self).__name__
+        if x.dim() not in (2, 3):
+            raise _C.InvalidArgumentError(
+                f"{kind}: Expected input to be 2D or 3D, got {x.dim()}D instead")
+        weight = self.weight_ih_l0
+        if x.dtype != weight.dtype:
+            raise _C.InvalidArgumentError(
+                f"{kind}: RNN input dtype ({x.dtype}) does not match weight dtype "
+                f"({weight.dtype}). Convert input: input.to({weight.dtype}), or convert model: "
+                f"model.to({x.dtype})")
+        return x
+
+    def _first_states(self, x, hx, batched):
+        """The states [layers and directions, B, size] before the first step."""
+        kind, wanted = type(self).__name__, self._states()
+        batch = x.shape[0 if self.batch_first else 1]
+        dims = [(self._cells(), batch, size) for _, size in wanted]
+        if hx is None:
+            return [_C.zeros(d, dtype=x.dtype, device=x.device) for d in dims]
+        states = [hx] if self.mode != "LSTM" else list(hx)
+        if len(states) != len(wanted):
+            raise _C.InvalidArgumentError(f"{kind}: expected {len(wanted)} hidden states, got "
+                                          f"{len(states)}")
+        ranks = [f"{state.dim()}-D" for state in states]
+        if any(state.dim() != (3 if batched else 2) for state in states):
+            what = "hx" if len(states) == 1 else "hx and cx"
+            got = ranks[0] + " tensor" if len(ranks) == 1 else f"({', '.join(ranks)}) tensors"
+            raise _C.InvalidArgumentError(
+                f"{kind}: For {'batched 3' if batched else 'unbatched 2'}-D input, {what} should "
+                f"also be {3 if batched else 2}-D but got {got}")
+        if not batched:
+            states = [state.unsqueeze(1) for state in states]
+        for state, (name, _), d in zip(states, wanted, dims, strict=True):
+            if tuple(state.shape) != d:
+                raise _C.InvalidArgumentError(
+                    f"{kind}: Expected {name} size {d}, got {list(state.shape)}")
+        return states
+
+    def _run(self, x, states, batch_first, lengths=None):
+        hx = states if self.mode == "LSTM" else states[0]
+        output, *last = getattr(_C, self.mode.lower())(
+            x, hx, self._flat_weights, self.bias, self.num_layers, self.dropout, self.training,
+            self.bidirectional, batch_first, lengths=lengths)
+        return output, last
+
+    def _given(self, last):
+        return tuple(last) if self.mode == "LSTM" else last[0]
+
+    def forward(self, input, hx=None):  # noqa: A002
+        if isinstance(input, PackedSequence):
+            return self._forward_packed(input, hx)
+        x = self._checked_input(input)
+        batched, batch_dim = x.dim() == 3, 0 if self.batch_first else 1
+        x = x if batched else x.unsqueeze(batch_dim)
+        output, last = self._run(x, self._first_states(x, hx, batched), self.batch_first)
+        if not batched:
+            output, last = output.squeeze(batch_dim), [state.squeeze(1) for state in last]
+        return output, self._given(last)
+
+    def _forward_packed(self, packed, hx):
+        x, lengths = packed.padded()
+        self._checked_input(x)
+        if packed.sorted_indices is not None and hx is not None:
+            order = packed.sorted_indices
+            hx = (tuple(h.index_select(1, order) for h in hx) if self.mode == "LSTM" else
+                  hx.index_select(1, order))
+        first = x.transpose(0, 1) if self.batch_first else x
+        states = self._first_states(first, hx, batched=True)
+        output, last = self._run(x, states, False, lengths)
+        if packed.unsorted_indices is not None:
+            last = [state.index_select(1, packed.unsorted_indices) for state in last]
+        return packed.like(output), self._given(last)
+
+    def extra_repr(self):
+        defaults = {"proj_size": 0, "num_layers": 1, "bias": True, "batch_first": False,
+                    "dropout": 0, "bidirectional": False}
+        changed = [f"{name}={getattr(self, name)}" for name, value in defaults.items()
+                   if getattr(self, name) != value]
+        return ", ".join([f"{self.input_size}, {self.hidden_size}", *changed])
+
+
+class RNN(RNNBase):
+    """Layers of tanh(weight_ih x + bias_ih + weight_hh h + bias_hh), or relu (Elman, 1990)."""
+
+    def __init__(self, input_size, hidden_size, num_layers=1, nonlinearity="tanh", bias=True,
+                 batch_first=False, dropout=0.0, bidirectional=False, device=None, dtype=None):
+        modes = {"tanh": "RNN_TANH", "relu": "RNN_RELU"}
+        if nonlinearity not in modes:
+            raise _C.InvalidArgumentError(f"RNN: Unknown nonlinearity '{nonlinearity}'. Select "
+                                          "from 'tanh' or 'relu'.")
+        super().__init__(modes[nonlinearity], input_size, hidden_size, num_layers, bias,
+                         batch_first, dropout, bidirectional, device=device, dtype=dtype)
+        self.nonlinearity = nonlinearity
+
+
+class LSTM(RNNBase):
+    """Layers of long short-term memory (Hochreiter and Schmidhuber, 1997): two states, (h, c).
+
+    With proj_size the hidden state is a projection of so many elements (Sak et al., 2014).
+    """
+
+    def __init__(self, input_size, hidden_size, num_layers=1, bias=True, batch_first=False,
+                 dropout=0.0, bidirectional=False, proj_size=0, device=None, dtype=None):
+        super().__init__("LSTM", input_size, hidden_size, num_layers, bias, batch_first, dropout,
+                         bidirectional, proj_size, device, dtype)
+
+
+class GRU(RNNBase):
+    """Layers of gated recurrent units (Cho et al., 2014)."""
+
+    def __init__(self, input_size, hidden_size, num_layers=1, bias=True, batch_first=False,
+                 dropout=0.0, bidirectional=False, device=None, dtype=None):
+        super().__init__("GRU", input_size, hidden_size, num_layers, bias, batch_first, dropout,
+                         bidirectional, device=device, dtype=dtype)

@@ -755,4 +755,24 @@ TEST(TorchModuleTest, TransformersAreHeld) {
   EXPECT_EQ(std::get<1>(attention(x, x, x)).sizes(), (lazuli::Dims{1, 3, 3}));
 }
 
+TEST(TorchModuleTest, RecurrentLayersAreHeld) {
+  struct Net : torch::nn::Module {
+    torch::nn::LSTM lstm{nullptr};
+    Net() {
+      lstm = register_module(
+          "lstm", torch::nn::LSTM(torch::nn::LSTMOptions(3, 4).num_layers(2).batch_first(true)));
+    }
+  } net;
+  EXPECT_EQ(net.named_parameters()[4].key(), "lstm.weight_ih_l1");
+  const torch::Tensor x = torch::randn({2, 5, 3});
+  auto [y, state] = net.lstm(x);
+  EXPECT_EQ(y.sizes(), (lazuli::Dims{2, 5, 4}));
+  EXPECT_EQ(std::get<1>(state).sizes(), (lazuli::Dims{2, 2, 4}));
+  std::tie(y, state) = net.lstm->forward(x, state);
+  torch::nn::RNN relu(torch::nn::RNNOptions(3, 4).nonlinearity(torch::kReLU).bias(false));
+  EXPECT_GE(std::get<0>(relu->forward(x)).min().item<float>(), 0);
+  torch::nn::GRUCell cell(3, 4);
+  EXPECT_EQ(cell(x[0]).sizes(), (lazuli::Dims{5, 4}));
+}
+
 }  // namespace

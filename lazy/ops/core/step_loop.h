@@ -1,0 +1,34 @@
+// Loops over the first dim of arrays, the steps of a recurrence, as one HLO while.
+#pragma once
+
+#include <vector>
+
+#include "absl/functional/function_ref.h"
+#include "absl/types/span.h"
+
+#include "lowering/builder/builder.h"
+
+namespace lazuli::lazy {
+
+// What a body of a loop sees: the number of its step, s64[], and the arrays of the step before and
+// of all steps. Ops of another builder than this one are not there.
+struct LoopStep {
+  lowering::Builder& b;
+  lowering::Op number;
+  absl::Span<const lowering::Op> carried, fixed;
+
+  // x[number] of an array of all steps, and x with another element there.
+  lowering::Op Of(lowering::Op x) const;
+  lowering::Op With(lowering::Op x, lowering::Op element) const;
+};
+
+enum class StepOrder : uint8_t { kForward, kBackward };
+
+// Runs `body` for each of `count` steps, from the first or from the last one. It makes the carried
+// arrays of the next step, which begin as `carried`; returned are those of the last one.
+std::vector<lowering::Op> ForEachStep(
+    lowering::Builder& builder, int64_t count, StepOrder order,
+    absl::Span<const lowering::Op> carried, absl::Span<const lowering::Op> fixed,
+    absl::FunctionRef<std::vector<lowering::Op>(const LoopStep&)> body);
+
+}  // namespace lazuli::lazy

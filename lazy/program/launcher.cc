@@ -6,6 +6,7 @@
 
 #include "backend/interpreter/evaluated_module.h"
 #include "ir/support/float_mode.h"
+#include "ir/support/process_end.h"
 #include "ir/support/status.h"
 #include "ir/types/literal.h"
 
@@ -15,6 +16,9 @@ Launcher::Launcher(ProgramPtr program, backend::Device device, backend::CompileO
     : program_(std::move(program)), device_(device), options_(std::move(options)) {}
 
 absl::Status Launcher::Compile() {
+  const ir::EndWaits end_waits;
+  if (!end_waits.may_begin())
+    return FailedPrecondition("nothing can be compiled any more: the process is ending");
   const std::lock_guard lock(compiling_);
   if (state() == State::kCompiled || state() == State::kFailed) return failure_;
   state_.store(State::kCompiling, std::memory_order_release);

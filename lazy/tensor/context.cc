@@ -12,6 +12,7 @@
 
 #include "ir/support/flags.h"
 #include "ir/support/metrics.h"
+#include "ir/support/process_end.h"
 #include "lazy/tensor/journal.h"
 #include "lazy/tensor/live_tensors.h"
 #include "lazy/tensor/site_scope.h"
@@ -125,19 +126,15 @@ Context::~Context() { Contexts::Get().Remove(this); }
 LAZULI_FAST_THREAD_LOCAL Context* Context::current_ = nullptr;
 LAZULI_FAST_THREAD_LOCAL bool Context::thread_has_ended_ = false;
 
-namespace {
-std::atomic<bool> process_ends{false};
-}  // namespace
-
 absl::Status Context::CheckNotEnding() {
-  if (!thread_has_ended_ && !process_ends.load(std::memory_order_relaxed)) return absl::OkStatus();
-  const bool process = process_ends.load(std::memory_order_relaxed);
+  const bool process = ir::ProcessEnds();
+  if (!thread_has_ended_ && !process) return absl::OkStatus();
   return FailedPrecondition("nothing can be recorded or run any more: ",
                             process ? "the process" : "the thread", " is ending");
 }
 
 void Context::EndProcess() {
-  process_ends = true;
+  ir::BeginProcessEnd();
   current_ = nullptr;
 }
 

@@ -1,5 +1,7 @@
 // What static destructors and exit handlers do with the library, each in a process of its own: what is
 // computed can be read, recording is an error, and nothing hangs or crashes.
+#include <chrono>
+#include <cstdint>
 #include <cstdio>
 #include <cstdlib>
 #include <string>
@@ -148,6 +150,31 @@ TEST_F(AfterMainDeathTest, TheFirstUseOfAllInAnExitHandler) {
         std::exit(0);
       },
       ExitedWithCode(0), "(6|is ending).*");
+}
+
+// Programs one after the other until the process ends; the thread waits then.
+void CompileForEver(int64_t rows) {
+  try {
+    for (int64_t columns = 1;; ++columns) {
+      Tensor x = ones({rows, columns});
+      for (int64_t i = 0; i < columns % 13; ++i) x = (x * 1.5).tanh() + x.sum(0);
+      (void)x.sum().item<float>();
+    }
+  } catch (const Error&) {
+    std::this_thread::sleep_for(std::chrono::hours(1));
+  }
+}
+
+TEST_F(AfterMainDeathTest, ThreadsThatCompile) {
+  for (int milliseconds : {60, 90, 120}) {
+    EXPECT_EXIT(
+        {
+          for (const int64_t rows : {3, 4}) std::thread(CompileForEver, rows).detach();
+          std::this_thread::sleep_for(std::chrono::milliseconds(milliseconds));
+          std::exit(0);
+        },
+        ExitedWithCode(0), "");
+  }
 }
 
 }  // namespace

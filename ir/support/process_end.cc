@@ -1,0 +1,70 @@
+#include "ir/support/process_end.h"
+
+#include <atomic>
+#include <condition_variable>
+#include <cstdint>
+#include <cstdlib>
+#include <mutex>
+
+#include "ir/support/fork.h"
+
+namespace lazuli::ir {
+namespace {
+
+class ProcessEnd final : private ForkParticipant {
+ public:
+  static ProcessEnd& Get() {
+    static auto* const end = new ProcessEnd;  // outlives everything
+    return *end;
+  }
+
+  void Begin() {
+    std::unique_lock lock(mutex_);
+    begun_ = true;
+    idle_.wait(lock, [this] { return count_ == 0; });
+  }
+  bool begun() const { return begun_.load(std::memory_order_relaxed); }
+
+  // Whether the work may begin.
+  bool Start() {
+    const std::lock_guard lock(mutex_);
+    if (begun_) return false;
+    ++count_;
+    return true;
+  }
+  void Finish() {
+    const std::lock_guard lock(mutex_);
+    if (--count_ == 0) idle_.notify_all();
+  }
+
+ private:
+  ProcessEnd() {
+    Join();
+    std::atexit(BeginProcessEnd);
+  }
+  bool TryHold() override { return mutex_.try_lock(); }
+  void Release() override { mutex_.unlock(); }
+  // The child of a fork has none of the threads that work.
+  void StartAnew(bool held) override {
+    if (!held) new (&mutex_) std::mutex;
+    count_ = 0;
+    if (held) mutex_.unlock();
+  }
+
+  std::mutex mutex_;
+  std::condition_variable idle_;
+  std::atomic<bool> begun_{false};
+  int64_t count_ = 0;
+};
+
+}  // namespace
+
+void BeginProcessEnd() { ProcessEnd::Get().Begin(); }
+bool ProcessEnds() { return ProcessEnd::Get().begun(); }
+
+EndWaits::EndWaits() : may_begin_(ProcessEnd::Get().Start()) {}
+EndWaits::~EndWaits() {
+  if (may_begin_) ProcessEnd::Get().Finish();
+}
+
+}  // namespace lazuli::ir

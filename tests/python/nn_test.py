@@ -351,6 +351,17 @@ def test_statistics_that_are_missing_are_errors_outside_of_training():
     assert lz.nn.InstanceNorm1d(2).eval()(lz.randn(1, 2, 3)).shape == (1, 2, 3)
 
 
+def test_instance_norm_takes_no_samples_and_no_channels():
+    for dims in ((0, 2, 3), (1, 0, 2), (1, 2, 0)):
+        assert tuple(lz.nn.functional.instance_norm(lz.zeros(dims)).shape) == dims
+
+
+def test_places_of_the_nearest_element_have_a_gradient_of_0():
+    grid = lz.zeros(1, 2, 2, 2, requires_grad=True)
+    lz.nn.functional.grid_sample(lz.ones(1, 1, 3, 3), grid, mode="nearest", align_corners=False).sum().backward()
+    assert grid.grad.tolist() == lz.zeros(1, 2, 2, 2).tolist()
+
+
 @pytest.mark.parametrize("name, call", [
     ("matmul", lambda x: x @ x), ("matmul", lambda x: x[0] @ x), ("mm", lambda x: x.mm(x)), ("bmm", lambda x: x[None].bmm(x[None])),
     ("mv", lambda x: x.mv(x[0])), ("dot", lambda x: x[0].dot(x[0])), ("vdot", lambda x: lz.vdot(x[0], x[0])),

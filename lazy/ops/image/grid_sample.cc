@@ -8,6 +8,7 @@
 #include "ir/support/wrong_type.h"
 #include "lazy/ops/core/dims.h"
 #include "lazy/ops/core/functions.h"
+#include "lazy/ops/core/gradient_ops.h"
 #include "lazy/ops/core/wide.h"
 
 namespace lazuli::lazy {
@@ -207,7 +208,8 @@ Tensor Sampled(const Tensor& x, const Tensor& grid, const Sampling& s) {
 
 Tensor SampledWide(const Tensor& x, const Tensor& grid, const Sampling& s) {
   if (x.dtype() != grid.dtype()) CheckGrid(x, grid, s);
-  return InWide(x, [&](const Tensor& wide) { return Sampled(wide, Wide(grid), s); });
+  const Tensor y = InWide(x, [&](const Tensor& wide) { return Sampled(wide, Wide(grid), s); });
+  return s.between == SampleMode::kNearest ? Unaffected(y, grid) : y;
 }
 
 template <std::size_t kSize>

@@ -20,11 +20,12 @@ Tensor InstanceNorm(const Tensor& x, const Tensor& running_mean, const Tensor& r
     return BatchNorm(x, running_mean, running_var, weight, bias, /*training=*/false, momentum, eps);
   int64_t count = 1;
   for (int64_t d = 2; d < x.rank(); ++d) count *= x.dim(d);
-  if (count < 2) {
+  if (count == 1) {
     ThrowRecordError(kOp, InvalidArgument("expected more than 1 spatial element when training, got "
                                           "input size ",
                                           x.shape()));
   }
+  if (x.shape().num_elements() == 0) return Clone(x);
   // The samples are channels of one, and what is running the mean of theirs.
   Dims dims = DimsOf(x.shape());
   dims[0] = 1;

@@ -334,19 +334,37 @@ struct Combiner {
                    std::byte* operand) = nullptr;
 };
 
+// Blocks of a cache line, which compilers make vectors of.
+template <Opcode kMonoid, class T>
+void CombineRun(const T* __restrict from, T* __restrict to, int64_t count) {
+  constexpr int64_t kBlock = 64 / static_cast<int64_t>(sizeof(T));
+  int64_t i = 0;
+  for (; i + kBlock <= count; i += kBlock) {
+    for (int64_t k = 0; k < kBlock; ++k)
+      to[i + k] = hlo::Combine<kMonoid, T>(to[i + k], from[i + k]);
+  }
+  for (; i < count; ++i) to[i] = hlo::Combine<kMonoid, T>(to[i], from[i]);
+}
+
 template <Opcode kMonoid, class T>
 void CombineRuns(absl::Span<const WindowOffsets> windows, absl::Span<const ContiguousRun> runs,
                  int64_t bytes, const std::byte* updates, std::byte* operand) {
+  constexpr std::size_t kAhead = 16;  // windows whose memory is asked for before it is needed,
+  const int64_t asked =
+      std::min<int64_t>(bytes, 512);  // so much of it: the processor sees the rest
   const int64_t count = bytes / static_cast<int64_t>(sizeof(T));
-  ForEachRun(windows, runs, [&](int64_t target, int64_t source) {
-    auto* to = reinterpret_cast<T*>(operand + target);
-    const auto* from = reinterpret_cast<const T*>(updates + source);
-    if (count == 1) {
-      *to = hlo::Combine<kMonoid, T>(*to, *from);
-      return;
+  for (const ContiguousRun& run : runs) {
+    for (std::size_t i = 0; i < windows.size(); ++i) {
+      if (i + kAhead < windows.size()) {
+        for (int64_t line = 0; line < asked; line += 64) {
+          __builtin_prefetch(updates + windows[i + kAhead].window + run.window + line);
+          __builtin_prefetch(operand + windows[i + kAhead].operand + run.operand + line, 1);
+        }
+      }
+      CombineRun<kMonoid>(reinterpret_cast<const T*>(updates + windows[i].window + run.window),
+                          reinterpret_cast<T*>(operand + windows[i].operand + run.operand), count);
     }
-    for (int64_t i = 0; i < count; ++i) to[i] = hlo::Combine<kMonoid, T>(to[i], from[i]);
-  });
+  }
 }
 
 template <Opcode kMonoid, class T>

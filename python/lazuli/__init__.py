@@ -43,6 +43,8 @@ from lazuli.autograd import (enable_grad, inference_mode, is_anomaly_check_nan_e
                              is_anomaly_enabled, no_grad, set_grad_enabled)
 from lazuli.random import Generator, default_generator, manual_seed
 from lazuli.serialization import load, save
+from lazuli.sparse import (mm as spmm, sparse_compressed_tensor, sparse_coo, sparse_coo_tensor,
+                           sparse_csc, sparse_csc_tensor, sparse_csr, sparse_csr_tensor)
 import lazuli.amp
 import lazuli.autograd
 import lazuli.backends
@@ -62,6 +64,7 @@ import lazuli.profiler
 import lazuli.random
 import lazuli.runtime
 import lazuli.signal
+import lazuli.sparse
 import lazuli.special
 import lazuli.testing
 import lazuli.utils

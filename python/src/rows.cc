@@ -9,6 +9,7 @@
 #include "cpp_api/src/inplace.h"
 #include "ir/support/str.h"
 #include "python/src/caller.h"
+#include "python/src/torch_function.h"
 
 namespace lazuli::python {
 namespace {
@@ -145,7 +146,15 @@ py::handle TensorType() { return reinterpret_cast<PyObject*>(tensor_type); }
 
 PyObject* CallRow(const FunctionRow& row, PyObject* first, PyObject* const* arguments, Py_ssize_t n,
                   PyObject* names) noexcept {
-  return Guarded([&] { return RunFunction(row, first, arguments, n, names); });
+  return Guarded([&]() -> PyObject* {
+    try {
+      return RunFunction(row, first, arguments, n, names);
+    } catch (const py::type_error&) {
+      PyObject* const result = AskTorchFunction(row.name, first, arguments, n, names);
+      if (result == nullptr) throw;
+      return result;
+    }
+  });
 }
 
 PyObject* CallOverloads(FunctionRows rows, PyObject* first, PyObject* const* arguments,
@@ -163,6 +172,8 @@ PyObject* CallOverloads(FunctionRows rows, PyObject* first, PyObject* const* arg
       return std::nullopt;
     };
     if (const auto result = run(nullptr)) return *result;
+    if (PyObject* const result = AskTorchFunction(rows[0]->name, first, arguments, n, names))
+      return result;
     const NoneFits none_fits;
     std::string forms;
     if (const auto result = run(&forms)) return *result;

@@ -9,7 +9,7 @@ layers (cpp_api/nn/layers.txt):
   cpp_api/nn/layers.cc      the layers that are functions
   python/src/rows_*.cc      the functions and methods of Python
   python/src/layers_*.cc    the layers of Python
-  python/lazuli/nn/_rows.py what they take in Python besides
+  python/lazuli/nn/_rows.py what Python adds to them
   docs/functions.md         the page
 
 and what derives from cpp_api/libtorch_headers.txt:
@@ -46,7 +46,7 @@ from functions.cpp import forms, functions, layers
 from functions.headers import header
 from functions.libtorch import sub_header
 from functions.page import page
-from functions.python import layer_parameters, layer_units, python_index, python_unit
+from functions.python import layer_table, layer_units, python_index, python_unit
 from functions.rows import LAYERS, ROWS, TEMPLATES, check, parse_layers, read
 
 SUB_HEADERS = "cpp_api/libtorch_headers.txt"
@@ -73,7 +73,7 @@ def outputs(root):
     files["python/src/all_rows.cc"] = python_index(families)
     files["cpp_api/nn/layers.cc"] = layers(sections, families)
     files |= dict(layer_units(sections))
-    files["python/lazuli/nn/_rows.py"] = layer_parameters(sections)
+    files["python/lazuli/nn/_rows.py"] = layer_table(sections)
     files["docs/functions.md"] = page(families, sections)
     return files
 

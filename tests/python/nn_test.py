@@ -1,5 +1,6 @@
 """Modules, optimisers and data in Python."""
 
+import inspect
 import copy
 import pickle
 import threading
@@ -63,6 +64,25 @@ def test_options_are_keywords_with_the_defaults_of_cpp():
         opt.lr = -1
     with pytest.raises(TypeError, match="momentun"):
         lz.optim.SGD(Net().parameters(), momentun=0.1)
+
+
+def test_a_layer_of_a_row_keeps_the_arguments_of_its_function():
+    for wrong, said in ((lambda: lz.nn.MaxPool3d(), "missing a required argument: 'kernel_size'"),
+                        (lambda: lz.nn.MaxPool3d(2, kernel_size=2), "multiple values for argument 'kernel_size'"),
+                        (lambda: lz.nn.MaxPool3d(2, strid=1), "got an unexpected keyword argument 'strid'")):
+        with pytest.raises(TypeError, match=f"^MaxPool3d: {said}"):
+            wrong()
+    assert str(inspect.signature(lz.nn.AvgPool1d)) == \
+        "(kernel_size, stride=None, padding=0, ceil_mode=False, count_include_pad=True)"
+    assert str(inspect.signature(lz.nn.UpsamplingNearest2d)) == "(size=None, scale_factor=None)"
+    assert isinstance(lz.nn.UpsamplingNearest2d(4), lz.nn.Upsample)
+    x = lz.arange(6.0).reshape(1, 1, 6)
+    pool = lz.nn.AvgPool1d(2)
+    assert (pool.kernel_size, pool.stride, pool.padding) == ((2,), (2,), (0,))
+    pool.stride = 3  # counts from now on
+    assert pool(input=x).tolist() == [[[0.5, 3.5]]] and repr(pool) == "AvgPool1d(kernel_size=(2,), stride=3, padding=(0,))"
+    values, where = lz.nn.MaxPool1d(2, return_indices=True)(x)
+    assert lz.nn.MaxUnpool1d(2)(values, where, (1, 1, 6)).tolist() == [[[0, 1, 0, 3, 0, 5]]]
 
 
 def test_state_is_a_dict_that_pickles():

@@ -267,17 +267,41 @@ class GenerateTest(unittest.TestCase):
     def test_a_layer_has_more_parameters_in_python(self):
         row = "\nMore(int rows, *, bool bias=True) : {}\n  x.\n"
         self.run_on({"cpp_api/nn/layers.txt": TREE["cpp_api/nn/layers.txt"] + row.format("hardshrink python=rows,device=None,bias")})
-        self.assertIn("""PARAMETERS = {
-    "More": {
-        "rows": ...,
-        "device": None,
-        "bias": ...,
+        self.assertIn("""    "More": {
+        "parameters": {"rows": ..., "device": None, "bias": ...},
     },
-}
 """, self.text("python/lazuli/nn/_rows.py"))
         for wrong in ("python=rows,device=None", "python=rows,bias=True", "python=rows,bias,other"):
             said = self.run_on({"cpp_api/nn/layers.txt": TREE["cpp_api/nn/layers.txt"] + row.format(wrong)}).stderr
             self.assertIn("python= names the parameters rows, bias alone, and others with a default", said)
+
+    def test_a_layer_of_python_keeps_its_arguments(self):
+        row = "\nKept(int kernel, int? stride=None, float low=0, bool inplace=False)\n    : nn.functional.hardshrink kept{} lambd=0.5 low=1\n" \
+            "    : python=kernel[2],stride[2]=kernel,more=(),low=0.5,inplace shows={{kernel_size}},stride,inplace?\n  x, \"kept\".\n"
+        self.run_on({"cpp_api/nn/layers.txt": TREE["cpp_api/nn/layers.txt"] + row.format("")})
+        self.assertIn("""    "Kept": {
+        "parameters": {"kernel_size": ..., "stride": None, "more": (), "min_val": 0.5, "inplace": False},
+        "like": {"stride": "kernel_size"},
+        "tuples": {"kernel_size": 2, "stride": 2},
+        "fixed": {"lambd": 0.5},
+        "shows": "{kernel_size},stride,inplace?",
+        "function": "hardshrink",
+        "doc": "x, \\"kept\\".",
+    },
+""", self.text("python/lazuli/nn/_rows.py"))
+        self.assertNotIn("Kept", self.text("python/src/layers_0.cc"))
+        self.run_on({"cpp_api/nn/layers.txt": TREE["cpp_api/nn/layers.txt"] + row.format("=shrunk")})
+        self.assertIn('        "function": "shrunk",\n', self.text("python/lazuli/nn/_rows.py"))
+
+    def test_a_layer_has_names_of_pytorch_and_may_be_written_by_hand(self):
+        self.run_on({"cpp_api/nn/layers.txt": TREE["cpp_api/nn/layers.txt"] +
+                     "\nPlain(int kernel) : hardshrink shows=\n  x.\n\nOther(int kernel) : hardshrink by_hand\n  x.\n"})
+        self.assertIn("""    "Plain": {
+        "names": {"kernel": "kernel_size"},
+        "shows": "",
+    },
+""", self.text("python/lazuli/nn/_rows.py"))
+        self.assertNotIn("Other", self.text("python/lazuli/nn/_rows.py") + self.text("python/src/layers_0.cc"))
 
     def test_functions_of_a_namespace_have_a_name_outside(self):
         self.run_on({"cpp_api/include/lazuli/torch.h.in": "@prefixed linalg\n",

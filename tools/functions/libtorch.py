@@ -2,7 +2,7 @@
 
 import re
 
-from functions.rows import LOC, Parameter, cpp_default, type_of
+from functions.rows import LOC, Parameter, cpp_default, torch_name, type_of
 from functions.text import WIDTH, pascal, wrapped
 
 
@@ -163,20 +163,6 @@ def pretty_print(layer):
     if not printed:
         lines[1] = f'    const LayerText text(os, "{layer.name}", 0);'
     return [*lines, "  }"]
-
-
-# LibTorch's names of options, where they are others than the rows', of all layers and of some.
-TORCH_NAMES = {"kernel": "kernel_size", "low": "min_val", "high": "max_val"}
-TORCH_NAMES_OF = {
-    **{name: {"rows": "num_embeddings", "dim": "embedding_dim"} for name in ("Embedding", "EmbeddingBag")},
-    "GroupNorm": {"groups": "num_groups", "channels": "num_channels"},
-    "LayerNorm": {"affine": "elementwise_affine"}, "PReLU": {"channels": "num_parameters"}, "Unflatten": {"sizes": "unflattened_size"},
-    **{f"Adaptive{kind}Pool{n}d": {"size": "output_size"} for kind in ("Avg", "Max") for n in (1, 2, 3)},
-    **{f"InstanceNorm{n}d": {"channels": "num_features"} for n in (1, 2, 3)}}
-
-
-def torch_name(layer, name):
-    return TORCH_NAMES_OF.get(layer, {}).get(name) or TORCH_NAMES.get(name, name)
 
 
 def torch_layer(layer):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 
-from functions.rows import ENUMS, LAYERS, Parameter, ROWS, cpp_default, type_of
+from functions.rows import ENUMS, LAYERS, Parameter, ROWS, cpp_default, torch_name, type_of
 from functions.text import NOTE, pascal, quoted
 
 
@@ -140,7 +140,7 @@ LAYERS_PER_UNIT = 12
 
 def layer_units(sections):
     """The sources that bind the layers, by name."""
-    rows = [layer for section in sections for layer in section.rows if not layer.only_cpp]
+    rows = [layer for section in sections for layer in section.rows if not layer.written]
     for first in range(0, len(rows), LAYERS_PER_UNIT):
         part = first // LAYERS_PER_UNIT
         text = [NOTE.format(source=LAYERS) + f'''#include "python/src/layer.h"
@@ -165,17 +165,38 @@ namespace lazuli::python {
     yield "python/src/layers.cc", "\n".join(lines) + "\n"
 
 
-def layer_parameters(sections):
-    """The module that says what parameters the layers of C++ have in Python, where there are more."""
-    lines = [f"""# Written by tools/generate_functions.py from {LAYERS}.
-\"\"\"The parameters of layers in PyTorch's order, where it has more than C++, with the defaults of these.\"\"\"
+def layer_table(sections):
+    """The module that says of layers what only Python asks: PyTorch's order and names of parameters, text, and of layers whose
+    class keeps its arguments all that there is."""
+    lines = [f'''# Written by tools/generate_functions.py from {LAYERS}.
+"""What Python adds to layers, by name: lazuli.nn._text says what the words mean."""
 
-PARAMETERS = {{"""]
-    for layer in (layer for section in sections for layer in section.rows if layer.python):
-        lines.append(f'    "{layer.name}": {{')
-        lines += [f'        "{name}": {"..." if default is None else default},' for name, default in layer.python]
-        lines.append("    },")
+LAYERS = {{''']
+    for layer in (layer for section in sections for layer in section.rows if layer.written != "by_hand"):
+        said = entry(layer)
+        lines += [f'    "{layer.name}": {{', *(f'        "{word}": {value},' for word, value in said.items()), "    },"] if said else []
     return "\n".join([*lines, "}"]) + "\n"
+
+
+def entry(layer):
+    """What the table says of a layer, as Python's text by word."""
+    own, kept = {p.name: p for p in (*layer.parameters, *layer.options)}, layer.written == "kept"
+    order = layer.python or [(name, "", "") for name in own]
+    names, defaults = {name: torch_name(layer.name, name) for name, _, _ in order}, {}
+    for name, _, default in order:
+        usual = own[name].default if kept and name in own else ""
+        defaults[names[name] if kept else name] = ("None" if kept else "...") if default in names else default or usual or "..."
+    rows = {"parameters": defaults if kept or layer.python else {},
+            "names": {name: quoted(other) for name, other in names.items() if name != other and not kept},
+            "like": {names[name]: quoted(names[default]) for name, _, default in order if default in names},
+            "tuples": {names[name]: n for name, n, _ in order if n},
+            "fixed": {name: value for name, value in layer.fixed if kept and name not in names}}
+    said = {word: "{" + ", ".join(f'"{name}": {value}' for name, value in row.items()) + "}" for word, row in rows.items() if row}
+    if layer.shows is not None:
+        said["shows"] = quoted(layer.shows)
+    if kept:
+        said |= {"function": quoted(layer.kept or layer.function.split(".")[-1]), "doc": quoted(layer.doc)}
+    return said
 
 
 def python_index(families):

@@ -194,9 +194,11 @@ class LayerRow:
     function: str  # what forward() calls with the parameters, or ""
     doc: str
     fixed: tuple = ()  # (parameter, value) of the function that the layer sets
-    only_cpp: bool = False  # Python has a class of its own
     takes: tuple = (Parameter("Tensor", "x"),)  # what forward() does
-    python: tuple = ()  # (name, default) in Python's order; None: as the row has it
+    written: str = ""  # the class of Python: "by_hand", "kept" made of this row, or else the one of C++
+    kept: str = ""  # the function that Python's class of a row calls, where it is another one
+    python: tuple = ()  # (name, numbers in a tuple or "", default) in Python's order; without a default as the row has it
+    shows: str | None = None  # what Python's repr() shows, or else all parameters
 
     @property
     def arguments(self):
@@ -211,6 +213,20 @@ class LayerRow:
     def signature(self):
         star = ["*"] if self.options else []
         return f"{self.name}({', '.join([p.text() for p in self.parameters] + star + [p.text() for p in self.options])})"
+
+
+# PyTorch's names of the parameters of layers, where they are others than the rows', of all layers and of some.
+TORCH_NAMES = {"kernel": "kernel_size", "low": "min_val", "high": "max_val"}
+TORCH_NAMES_OF = {
+    **{name: {"rows": "num_embeddings", "dim": "embedding_dim"} for name in ("Embedding", "EmbeddingBag")},
+    "GroupNorm": {"groups": "num_groups", "channels": "num_channels"}, "PReLU": {"channels": "num_parameters"},
+    **{name: {"affine": "elementwise_affine"} for name in ("LayerNorm", "RMSNorm")}, "Unflatten": {"sizes": "unflattened_size"},
+    **{f"Adaptive{kind}Pool{n}d": {"size": "output_size"} for kind in ("Avg", "Max") for n in (1, 2, 3)},
+    **{f"{kind}Norm{n}d": {"channels": "num_features"} for kind in ("Batch", "Instance") for n in (1, 2, 3)}}
+
+
+def torch_name(layer, name):
+    return TORCH_NAMES_OF.get(layer, {}).get(name) or TORCH_NAMES.get(name, name)
 
 
 def split(text):
@@ -314,13 +330,14 @@ def taken(name):
     return Parameter("Tensor?", name[:-1], "None") if name.endswith("?") else Parameter("Tensor", name)
 
 
-def python_order(text, parameters):
-    """What python= says of these parameters: (name, default) in Python's order, without a default those that the row has."""
-    order = [(name, default or None) for name, _, default in (part.partition("=") for part in text.split(","))]
+def python_order(text, parameters, kept):
+    """What python= says of these parameters: (name, numbers in a tuple, default) in Python's order."""
+    order = [re.fullmatch(r"(\w+)(?:\[(\d+)\])?(?:=(.*))?", part).groups("") for part in text.split(",")]
     known = {p.name for p in parameters if not p.type.endswith("Options")}
-    named, more = ({name for name, default in order if (default is None) == given} for given in (True, False))
+    # A row's own parameters have its defaults, unless Python keeps the arguments, or None stands for another one.
+    own = {name for name, _, default in order if not default or name in known and (kept or default in known)}
     has_fields = any(p.type.endswith("Options") for p in parameters)  # which the row does not name
-    if not (known <= named if has_fields else known == named) or known & more:
+    if not (known <= own if has_fields else known == own):
         raise ValueError(f"python= names the parameters {', '.join(p.name for p in parameters)} alone, and others with a default")
     return tuple(order)
 
@@ -330,15 +347,19 @@ def parse_layer(text, doc):
     if not match or not doc:
         raise ValueError(f"'{text}' is not a layer: Name(parameters) or Name(parameters) : function, and documentation")
     parameters, _, options = match[2].partition("*")
-    words = (match[3] or "").split()
-    names = [word for word in words if word != "c++" and "=" not in word]
+    words = [word for word in (match[3] or "").split() if word != ":"]
+    names = [word for word in words if word not in ("by_hand", "kept") and "=" not in word]
     if len(names) > 1:
         raise ValueError(f"a layer calls one function, not {' and '.join(names)}")
     settings = dict(word.split("=", 1) for word in words if "=" in word)
     takes = tuple(taken(name) for name in settings.pop("takes", "x").split(","))
     parameters, options = (tuple(parse_parameter(p) for p in split(part)) for part in (parameters, options))
-    python = python_order(settings.pop("python"), (*parameters, *options)) if "python" in settings else ()
-    return LayerRow(match[1], parameters, options, names[0] if names else "", doc, tuple(settings.items()), "c++" in words, takes, python)
+    kept, shows = settings.pop("kept", ""), settings.pop("shows", None)
+    written = next((word for word in ("by_hand", "kept") if word in words), "kept" if kept else "")
+    order = settings.pop("python", "")
+    python = python_order(order, (*parameters, *options), written == "kept") if order else ()
+    return LayerRow(match[1], parameters, options, names[0] if names else "", doc, tuple(settings.items()), takes, written, kept,
+                    python, shows)
 
 
 def parse_layers(path):

@@ -14,14 +14,14 @@ from lazuli._C import Tensor, get_default_dtype
 from lazuli._C.nn import Module, init
 from lazuli._types import finfo
 from lazuli.nn import functional as F  # noqa: N812
-from lazuli.nn._rows import PARAMETERS  # of cpp_api/nn/layers.txt
+from lazuli.nn._rows import LAYERS  # of cpp_api/nn/layers.txt
 
 HIDDEN = ("_freeze", "_weight", "device", "dtype")  # parameters that are no attributes
 
 
 def signature_of(layer, own):
     """The signature of a layer's constructor in Python; `own`: that of C++."""
-    parameters = PARAMETERS.get(layer.__name__)
+    parameters = LAYERS.get(layer.__name__, {}).get("parameters")
     if parameters is None:
         return own
     return inspect.Signature(

@@ -1,7 +1,17 @@
 """Text of modules: what PyTorch prints of the same layers.
 
 A layer of C++ keeps the arguments it was made of under PyTorch's names (`arguments_of`), which are
-its attributes, too.
+its attributes, too. Of a layer the rows of lazuli.nn._rows say:
+
+    parameters  what the constructor takes, with defaults: ... is what C++ has, or none
+    names       PyTorch's names of the parameters of C++
+    like        an argument that stands for one which is None
+    tuples      of how many numbers an argument is a tuple, where one number stands for all
+    shows       what repr() shows, all arguments unless it is there: {x} the value alone, x? where
+                it is not the usual one
+    function    the function of nn.functional that the layer calls, if Python keeps the arguments
+    fixed       further arguments of the function
+    doc         the documentation
 """
 
 import ast
@@ -9,42 +19,7 @@ import inspect
 
 from lazuli import _C
 from lazuli.nn import _extras
-
-# PyTorch's names of a layer's parameters, where the rows of cpp_api/nn/layers.txt have others.
-_NAMES = {"channels": "num_features", "dim": "dim", "groups": "groups", "high": "max_val",
-          "kernel": "kernel_size", "low": "min_val", "size": "output_size"}
-_NAMES_OF = {"Embedding": {"rows": "num_embeddings", "dim": "embedding_dim"},
-             "GroupNorm": {"groups": "num_groups", "channels": "num_channels"},
-             "LayerNorm": {"affine": "elementwise_affine"},
-             "PReLU": {"channels": "num_parameters"}, "RMSNorm": {"affine": "elementwise_affine"}}
-# What a layer shows of its arguments; of others all, by name.
-_SHOWN = {
-    "AdaptiveAvgPool2d": "output_size={output_size}",
-    "AvgPool2d": "kernel_size={kernel_size}, stride={stride}, padding={padding}",
-    "BatchNorm1d": "{num_features}, eps={eps}, momentum={momentum}, affine={affine}, bias={bias}, "
-    "track_running_stats={track_running_stats}",
-    "Conv2d": "{in_channels}, {out_channels}, kernel_size={kernel_size}, stride={stride}",
-    "Dropout": "p={p}, inplace={inplace}",
-    "Embedding": "{num_embeddings}, {embedding_dim}",
-    "GroupNorm": "{num_groups}, {num_channels}, eps={eps}, affine={affine}, bias={bias}",
-    "Hardshrink": "{lambd}",
-    "Identity": "",
-    "LayerNorm":
-    "{normalized_shape}, eps={eps}, elementwise_affine={elementwise_affine}, bias={bias}",
-    "MaxPool2d": "kernel_size={kernel_size}, stride={stride}, padding={padding}, "
-    "dilation={dilation}, ceil_mode={ceil_mode}",
-    "PReLU": "num_parameters={num_parameters}",
-    "RMSNorm": "{normalized_shape}, eps={eps}, elementwise_affine={elementwise_affine}",
-    "Softshrink": "{lambd}",
-}
-_SHOWN["BatchNorm2d"] = _SHOWN["BatchNorm3d"] = _SHOWN["BatchNorm1d"]
-_SHOWN["AdaptiveAvgPool1d"] = _SHOWN["AdaptiveAvgPool3d"] = _SHOWN["AdaptiveAvgPool2d"]
-# What is shown behind that, where it is not the usual.
-_MORE = {"Embedding": {"padding_idx": None, "max_norm": None, "norm_type": 2.0,
-                       "scale_grad_by_freq": False, "sparse": False},
-         "Conv2d": {"padding": (0, 0), "dilation": (1, 1), "groups": 1, "bias": True,
-                    "padding_mode": "zeros"}}
-
+from lazuli.nn._rows import LAYERS
 
 def signature_of(layer):
     """The signature of a layer's constructor, from the first line of its documentation."""
@@ -63,10 +38,15 @@ def with_self(signature):
     return signature.replace(parameters=[own, *signature.parameters.values()])
 
 
-def _pair(value):
-    if isinstance(value, str):  # "same"
-        return value
-    return tuple(value) if isinstance(value, (tuple, list)) else (value, value)
+def completed(row, given):
+    """Arguments by PyTorch's names as its module keeps them."""
+    for name, other in row.get("like", {}).items():
+        given[name] = given[other] if given[name] is None else given[name]
+    for name, n in row.get("tuples", {}).items():
+        value = given[name]
+        if value is not None and not isinstance(value, str):  # "same"
+            given[name] = tuple(value) if isinstance(value, (tuple, list)) else (value,) * n
+    return given
 
 
 def arguments_of(layer, signature, arguments, named):
@@ -75,33 +55,27 @@ def arguments_of(layer, signature, arguments, named):
            if name not in signature.parameters else name for name in named}
     bound = signature.bind(*arguments, **{own[name]: value for name, value in named.items()})
     bound.apply_defaults()
-    kind, names = layer.__name__, {**_NAMES, **_NAMES_OF.get(layer.__name__, {})}
-    given = {names.get(name, name): value
-             for name, value in bound.arguments.items() if name not in _extras.HIDDEN}
-    if kind.startswith("Conv"):
-        for name in ("kernel_size", "stride", "padding", "dilation"):
-            given[name] = _pair(given[name])
-    elif "Pool" in kind and given.get("stride", 1) in (0, (0, 0), [0, 0], None):
-        given["stride"] = given["kernel_size"]
-    elif "normalized_shape" in given:
-        shape = given["normalized_shape"]
-        given["normalized_shape"] = tuple(shape) if isinstance(shape, (tuple, list)) else (shape,)
+    row = LAYERS.get(layer.__name__, {})
+    given = completed(row, {row.get("names", {}).get(name, name): value
+                            for name, value in bound.arguments.items()
+                            if name not in _extras.HIDDEN})
     affine = next((given[name] for name in ("affine", "elementwise_affine") if name in given), None)
     if affine is not None:
         given["bias"] = bool(affine and given.get("bias", True))
     return given
 
 
-def shown_of(layer, given):
+def shown_of(row, signature, given):
     """What a layer shows between its brackets."""
-    kind = layer.__name__
-    if kind in _SHOWN:
-        more = {name: given[name]
-                for name, usual in _MORE.get(kind, {}).items() if given[name] != usual}
-        return _SHOWN[kind].format(**given) + "".join(f", {name}={value}"
-                                                      for name, value in more.items())
-    return ", ".join(f"{name}={value!r}"
-                     for name, value in given.items() if name != "inplace" or value)
+    if "shows" not in row:
+        return ", ".join(f"{name}={value!r}"
+                         for name, value in given.items() if name != "inplace" or value)
+    names = row.get("names", {})
+    usual = completed(row, {names.get(p.name, p.name): p.default
+                            for p in signature.parameters.values()})
+    parts = [(part, part.strip("{}?")) for part in row["shows"].split(",") if part]
+    return ", ".join(str(given[name]) if part[0] == "{" else f"{name}={given[name]}"
+                     for part, name in parts if part[-1] != "?" or given[name] != usual[name])
 
 
 def indented(text):

@@ -1,15 +1,15 @@
-"""Layers that are written in Python: convolutions of other ranks, their transposes, pools, norms,
-padding, resampling, attention."""
+"""Layers that are not those of C++: convolutions of other ranks, their transposes, instance norms,
+attention; and those that rows describe, of which Python keeps the arguments."""
 
 import copy
-import inspect
 import math
 
 from lazuli import _C
 from lazuli._C.nn import Module, Parameter
 from lazuli._C.nn import init
-from lazuli.nn import _text
 from lazuli.nn import functional as F  # noqa: N812
+from lazuli.nn._kept import Kept, kept
+from lazuli.nn._rows import LAYERS  # of cpp_api/nn/layers.txt
 from lazuli.nn.containers import ModuleList
 
 __all__ = []
@@ -22,23 +22,6 @@ def _public(made):
 
 def _tuple(value, n):
     return tuple(value) if isinstance(value, (tuple, list)) else (value,) * n
-
-
-class Kept(Module):
-    """A layer without parameters: a function, and the arguments that it keeps under PyTorch's
-    names."""
-
-    def __init__(self, **kept):
-        super().__init__()
-        for name, value in kept.items():
-            if name.startswith("_"):  # a tensor, or None
-                self.register_buffer(name, value)
-            else:
-                setattr(self, name, value)
-
-    def extra_repr(self):
-        return self._shown.format(**{name: value for name, value in vars(self).items()
-                                     if not name.startswith("_")})
 
 
 # --- convolution
@@ -182,232 +165,98 @@ for _n in (1, 2, 3):
     globals()[f"ConvTranspose{_n}d"] = TransposedConvolution.__subclasses__()[-1]
 
 
-# --- pools, dropout, distances and others without parameters
+# --- pools, padding, dropout and others that keep the arguments of a function
 
 
-def _kept(name, shown, doc, parameters, call, complete=None):
-    """A class of a function: `parameters` are (name, default) or names, `call` takes the layer and
-    its inputs, and `complete` may change what is kept."""
-    given = [p if isinstance(p, tuple) else (p,) for p in parameters]
-
-    def __init__(self, *arguments, **named):  # noqa: N807
-        if len(arguments) > len(given):
-            raise TypeError(f"{name}: takes at most {len(given)} arguments, not {len(arguments)}")
-        kept = dict(zip((p[0] for p in given), arguments, strict=False))
-        for key in named:
-            if key in kept or key not in (p[0] for p in given):
-                raise TypeError(f"{name}: there is no argument '{key}'" if key not in kept
-                                else f"{name}: '{key}' is given twice")
-        kept.update(named)
-        for p in given:
-            if p[0] not in kept and len(p) == 1:
-                raise TypeError(f"{name}: '{p[0]}' is missing")
-            kept.setdefault(p[0], p[-1])
-        if complete is not None:
-            complete(kept)
-        Kept.__init__(self, **kept)
-
-    signature = inspect.Signature(
-        [inspect.Parameter(p[0], inspect.Parameter.POSITIONAL_OR_KEYWORD,
-                           default=p[1] if len(p) > 1 else inspect.Parameter.empty) for p in given])
-    __init__.__signature__ = _text.with_self(signature)
-    made = type(name, (Kept,),
-                {"__init__": __init__, "__signature__": signature, "__doc__": doc, "_shown": shown,
-                 "__module__": __name__, "forward": lambda self, *inputs: call(self, *inputs)})
-    globals()[name] = _public(made)
+class _Unpool(Kept):
+    def forward(self, x, indices, output_size=None):
+        return super().forward(x, indices, output_size=output_size)
 
 
-def _channels_softmax(x):
-    if x.dim() not in (3, 4):
-        raise _C.InvalidArgumentError(
-            f"Softmax2d: takes [N, C, H, W] or [C, H, W], not {x.dim()} dims")
-    return F.softmax(x, -3)
-
-
-_POOL = ["kernel_size", ("stride", None), ("padding", 0)]
-_SIZES = "kernel_size={kernel_size}, stride={stride}, padding={padding}"
-
-
-def _with_stride(kept):
-    if kept["stride"] is None:
-        kept["stride"] = kept["kernel_size"]
-
-
-def _of_rows(kept):
-    _with_stride(kept)
-    for name in ("kernel_size", "stride", "padding"):
-        kept[name] = _tuple(kept[name], 1)
-
-
-def _rows_with_indices(s, x):
-    sizes = [(1, 1, *_tuple(n, 1)) for n in (s.kernel_size, s.stride)]
-    found = F.max_pool3d(x.unsqueeze(-2).unsqueeze(-2), *sizes, (0, 0, *_tuple(s.padding, 1)),
-                         (1, 1, *_tuple(s.dilation, 1)), s.ceil_mode, True)
-    return tuple(t.squeeze(-2).squeeze(-2) for t in found)
-
-
-_kept("MaxPool1d", _SIZES + ", dilation={dilation}, ceil_mode={ceil_mode}",
-      "The largest of each window of [N, C, L].",
-      [*_POOL, ("dilation", 1), ("return_indices", False), ("ceil_mode", False)],
-      lambda s, x: F.max_pool3d(x.unsqueeze(-2).unsqueeze(-2),
-                                *((1, 1, *_tuple(n, 1)) for n in (s.kernel_size, s.stride)),
-                                (0, 0, *_tuple(s.padding, 1)), (1, 1, *_tuple(s.dilation, 1)),
-                                s.ceil_mode).squeeze(-2).squeeze(-2)
-      if not s.return_indices else _rows_with_indices(s, x), _with_stride)
-_kept("MaxPool3d", _SIZES + ", dilation={dilation}, ceil_mode={ceil_mode}",
-      "The largest of each window of [N, C, D, H, W].",
-      [*_POOL, ("dilation", 1), ("return_indices", False), ("ceil_mode", False)],
-      lambda s, x: F.max_pool3d(x, s.kernel_size, s.stride, s.padding, s.dilation, s.ceil_mode,
-                                s.return_indices), _with_stride)
-_kept("AvgPool1d", _SIZES, "The mean of each window of [N, C, L].",
-      [*_POOL, ("ceil_mode", False), ("count_include_pad", True)], lambda s, x:
-      F.avg_pool2d(x.unsqueeze(-2), (1, *_tuple(s.kernel_size, 1)), (1, *_tuple(s.stride, 1)),
-                   (0, *_tuple(s.padding, 1)), ceil_mode=s.ceil_mode,
-                   count_include_pad=s.count_include_pad).squeeze(-2), _of_rows)
-_kept("AvgPool3d", _SIZES, "The mean of each window of [N, C, D, H, W].",
-      [*_POOL, ("ceil_mode", False), ("count_include_pad", True), ("divisor_override", None)],
-      lambda s, x: F.avg_pool3d(x, s.kernel_size, s.stride, s.padding, s.ceil_mode,
-                                s.count_include_pad, s.divisor_override), _with_stride)
-for _n in (1, 2, 3):
-    _kept(f"AdaptiveMaxPool{_n}d", "output_size={output_size}",
-          f"The largest of windows of {_n} dims that give this size.",
-          ["output_size", ("return_indices", False)],
-          lambda s, x, f=getattr(F,
-                                 f"adaptive_max_pool{_n}d"): f(x, s.output_size, s.return_indices))
-    _kept(f"Dropout{_n}d", "p={p}, inplace={inplace}",
-          f"dropout() of whole channels of {_n} dims, in training.",
-          [("p", 0.5), ("inplace", False)],
-          lambda s, x, f=getattr(F, f"dropout{_n}d"): f(x, s.p, s.training, s.inplace))
-_kept("AlphaDropout", "p={p}, inplace={inplace}",
-      "dropout() that keeps mean and variance of what selu gives, in training.",
-      [("p", 0.5), ("inplace", False)], lambda s, x: F.alpha_dropout(x, s.p, s.training, s.inplace))
-_kept("FeatureAlphaDropout", "p={p}, inplace={inplace}", "AlphaDropout of whole channels.",
-      [("p", 0.5), ("inplace", False)],
-      lambda s, x: F.feature_alpha_dropout(x, s.p, s.training, s.inplace))
-_kept("CosineSimilarity", "", "cosine_similarity().", [("dim", 1), ("eps", 1e-8)],
-      lambda s, x, y: F.cosine_similarity(x, y, s.dim, s.eps))
-_kept("PairwiseDistance", "", "pairwise_distance().",
-      [("p", 2.0), ("eps", 1e-6), ("keepdim", False)],
-      lambda s, x, y: F.pairwise_distance(x, y, s.p, s.eps, s.keepdim))
-_kept("LocalResponseNorm", "{size}, alpha={alpha}, beta={beta}, k={k}", "local_response_norm().",
-      ["size", ("alpha", 1e-4), ("beta", 0.75), ("k", 1.0)],
-      lambda s, x: F.local_response_norm(x, s.size, s.alpha, s.beta, s.k))
-_kept("CrossMapLRN2d", "{size}, alpha={alpha}, beta={beta}, k={k}", "LocalResponseNorm of images.",
-      ["size", ("alpha", 1e-4), ("beta", 0.75), ("k", 1)],
-      lambda s, x: F.local_response_norm(x, s.size, s.alpha, s.beta, s.k))
-_kept("RReLU", "lower={lower}, upper={upper}",
-      "leaky_relu() whose slope, in training, is drawn for each element.",
-      [("lower", 1.0 / 8), ("upper", 1.0 / 3), ("inplace", False)],
-      lambda s, x: F.rrelu(x, s.lower, s.upper, s.training, s.inplace))
-RReLU.extra_repr = lambda s: (  # noqa: F821
-    f"lower={s.lower}, upper={s.upper}" + (", inplace=True" if s.inplace else ""))
-for _n in (1, 2, 3):
-    _kept(f"LPPool{_n}d", "norm_type={norm_type}, kernel_size={kernel_size}, stride={stride}, "
-          "ceil_mode={ceil_mode}", f"The norm of each window of {_n} dims.",
-          ["norm_type", "kernel_size", ("stride", None), ("ceil_mode", False)],
-          lambda s, x, f=getattr(F, f"lp_pool{_n}d"): f(x, float(s.norm_type), s.kernel_size,
-                                                        s.stride, s.ceil_mode))
-    _kept(f"MaxUnpool{_n}d", _SIZES, f"What MaxPool{_n}d took, where it stood; zero elsewhere.",
-          _POOL, lambda s, x, where, output_size=None, f=getattr(F, f"max_unpool{_n}d"):
-          f(x, where, s.kernel_size, s.stride, s.padding, output_size),
-          lambda kept, n=_n: kept.update({k: _tuple(v, n) for k, v in (
-              (k, kept["kernel_size"] if k == "stride" and kept[k] is None else kept[k])
-              for k in ("kernel_size", "stride", "padding"))}))
-
-
-def _of_either_size(n):
-    def complete(kept):
-        ratio = kept["output_ratio"]
+class _FractionalPool(Kept):
+    def _completed(self, given):
+        kept, ratio = super()._completed(given), given["output_ratio"]
         if (kept["output_size"] is None) == (ratio is None):
             raise _C.InvalidArgumentError(
-                f"FractionalMaxPool{n}d: takes either output_size or output_ratio")
-        if ratio is not None and not all(0 < r < 1 for r in _tuple(ratio, n)):
+                f"{type(self).__name__}: takes either output_size or output_ratio")
+        if ratio is not None and not all(0 < r < 1 for r in kept["output_ratio"]):
             raise _C.InvalidArgumentError(
-                f"FractionalMaxPool{n}d: output_ratio must be between 0 and 1, is {ratio}")
-        for key in ("kernel_size", "output_size", "output_ratio"):
-            kept[key] = kept[key] if kept[key] is None else _tuple(kept[key], n)
-
-    return complete
+                f"{type(self).__name__}: output_ratio must be between 0 and 1, is {ratio}")
+        return kept
 
 
-for _n in (2, 3):
-    _kept(f"FractionalMaxPool{_n}d", "", f"The largest of windows of {_n} dims whose places are "
-          "drawn, which give this size, or this part of the input's.",
-          ["kernel_size", ("output_size", None), ("output_ratio", None), ("return_indices", False),
-           ("_random_samples", None)], lambda s, x, f=getattr(F, f"fractional_max_pool{_n}d"):
-          f(x, s.kernel_size, s.output_size, s.output_ratio, s.return_indices, s._random_samples),
-          _of_either_size(_n))
-for _name, _function in (("Softmax", F.softmax), ("LogSoftmax", F.log_softmax),
-                         ("Softmin", F.softmin)):
-    _kept(_name, "dim={dim}", f"{_function.__name__}().", [("dim", None)],
-          lambda s, x, f=_function: f(x, s.dim, _stacklevel=5))
-_kept("Softmax2d", "", "softmax() over the channels of [N, C, H, W] or [C, H, W].", [],
-      lambda s, x: _channels_softmax(x))
-_kept("Unflatten", "dim={dim}, unflattened_size={unflattened_size}", "One dim as several.",
-      ["dim", "unflattened_size"], lambda s, x: x.unflatten(s.dim, s.unflattened_size))
-_kept("Fold", "output_size={output_size}, kernel_size={kernel_size}, dilation={dilation}, "
-      "padding={padding}, stride={stride}", "fold().",
-      ["output_size", "kernel_size", ("dilation", 1), ("padding", 0), ("stride", 1)],
-      lambda s, x: F.fold(x, s.output_size, s.kernel_size, s.dilation, s.padding, s.stride))
-_kept("Unfold",
-      "kernel_size={kernel_size}, dilation={dilation}, padding={padding}, stride={stride}",
-      "unfold().", ["kernel_size", ("dilation", 1), ("padding", 0), ("stride", 1)],
-      lambda s, x: F.unfold(x, s.kernel_size, s.dilation, s.padding, s.stride))
+class _Softmax(Kept):
+    """One that guesses a dim which is not given."""
+
+    def forward(self, x):
+        return self._function(x, self.dim, _stacklevel=4)
 
 
-def _with_floats(kept):
-    scale = kept["scale_factor"]
-    if scale is not None:
-        factors = scale if isinstance(scale, (tuple, list)) else (scale,)
-        if not all(isinstance(v, (int, float)) for v in factors):
-            raise _C.WrongTypeError(
-                f"Upsample: scale_factor must be a number or several, not {type(scale).__name__}")
-        factors = tuple(map(float, factors))
-        kept["scale_factor"] = factors if isinstance(scale, (tuple, list)) else factors[0]
+class _Softmax2d(Kept):
+    def forward(self, x):
+        if x.dim() not in (3, 4):
+            raise _C.InvalidArgumentError(
+                f"Softmax2d: takes [N, C, H, W] or [C, H, W], not {x.dim()} dims")
+        return super().forward(x)
 
 
-def _mode(mode, corners):
-    def complete(kept):
-        _with_floats(kept)
-        kept["mode"], kept["align_corners"] = mode, corners
-
-    return complete
+class _Unflatten(Kept):
+    def forward(self, x):
+        return x.unflatten(self.dim, self.unflattened_size)
 
 
-for _name, _more, _complete in (("Upsample", [("mode", "nearest"), ("align_corners", None),
-                                              ("recompute_scale_factor", None)], _with_floats),
-                                ("UpsamplingNearest2d", [], _mode("nearest", None)),
-                                ("UpsamplingBilinear2d", [], _mode("bilinear", True))):
-    _kept(_name, "", "interpolate().", [("size", None), ("scale_factor", None), *_more],
-          lambda s, x: F.interpolate(x, s.size, s.scale_factor, s.mode, s.align_corners,
-                                     getattr(s, "recompute_scale_factor", None)), _complete)
-    globals()[_name].extra_repr = lambda s: (f"scale_factor={s.scale_factor!r}"
-                                             if s.scale_factor is not None
-                                             else f"size={s.size!r}") + f", mode={s.mode!r}"
+class _Upsample(Kept):
+    def _completed(self, given):
+        scale = given["scale_factor"]
+        if scale is not None:
+            factors = scale if isinstance(scale, (tuple, list)) else (scale,)
+            if not all(isinstance(v, (int, float)) for v in factors):
+                raise _C.WrongTypeError("Upsample: scale_factor must be a number or several, not "
+                                        f"{type(scale).__name__}")
+            factors = tuple(map(float, factors))
+            given["scale_factor"] = factors if isinstance(scale, (tuple, list)) else factors[0]
+        return given
+
+    def extra_repr(self):
+        return (f"scale_factor={self.scale_factor!r}" if self.scale_factor is not None
+                else f"size={self.size!r}") + f", mode={self.mode!r}"
 
 
-def _around(n):
-    def complete(kept):
-        kept["padding"] = _tuple(kept["padding"], 2 * n)
-
-    return complete
-
-
-def _padded(layer, x, mode, n):
-    if mode == "circular" and x.dim() not in (n + 1, n + 2):
-        raise _C.InvalidArgumentError(
-            f"CircularPad{n}d: expected {n + 1}D or {n + 2}D input (got {x.dim()}D input)")
-    return F.pad(x, layer.padding, mode, getattr(layer, "value", None))
+class _Pad(Kept):
+    def forward(self, x):
+        mode, n = self._row["fixed"]["mode"], self._row["tuples"]["padding"] // 2
+        if mode == "circular" and x.dim() not in (n + 1, n + 2):
+            raise _C.InvalidArgumentError(
+                f"CircularPad{n}d: expected {n + 1}D or {n + 2}D input (got {x.dim()}D input)")
+        return F.pad(x, self.padding, mode, getattr(self, "value", None))
 
 
-for _n in (1, 2, 3):
-    for _kind, _way in (("Constant", "constant"), ("Reflection", "reflect"),
-                        ("Replication", "replicate"), ("Circular", "circular"),
-                        ("Zero", "constant")):
-        _kept(f"{_kind}Pad{_n}d",
-              "padding={padding}, value={value}" if _kind == "Constant" else "{padding}",
-              f"pad() of {_n} dims.", ["padding", *(["value"] if _kind == "Constant" else [])],
-              lambda s, x, mode=_way, n=_n: _padded(s, x, mode, n), _around(_n))
+# By layer or function: what is more than a call of the function.
+_BASES = {"Softmax2d": _Softmax2d, "interpolate": _Upsample, "log_softmax": _Softmax, "pad": _Pad,
+          "softmax": _Softmax, "softmin": _Softmax, "unflatten": _Unflatten,
+          **{f"max_unpool{n}d": _Unpool for n in (1, 2, 3)},
+          **{f"fractional_max_pool{n}d": _FractionalPool for n in (2, 3)}}
+for _name, _row in LAYERS.items():
+    if "function" in _row:
+        _base = _BASES.get(_name) or _BASES.get(_row["function"], Kept)
+        globals()[_name] = _public(
+            kept(__name__, _name, _row, getattr(F, _row["function"]), _base))
+
+
+@_public
+class UpsamplingNearest2d(Upsample):  # noqa: F821
+    """interpolate() to the nearest element."""
+
+    def __init__(self, size=None, scale_factor=None):
+        super().__init__(size, scale_factor)
+
+
+@_public
+class UpsamplingBilinear2d(Upsample):  # noqa: F821
+    """interpolate() by lines, with corners that keep their places."""
+
+    def __init__(self, size=None, scale_factor=None):
+        super().__init__(size, scale_factor, "bilinear", True)
 
 
 # --- normalisation

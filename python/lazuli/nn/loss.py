@@ -1,12 +1,12 @@
-"""Losses as modules: each is a function of lazuli.nn.functional, with options kept as
+"""Losses and distances as modules: each is a function of lazuli.nn.functional, with options kept as
 attributes."""
 
 import functools
 import inspect
 import warnings
 
-from lazuli._C.nn import Module
 from lazuli.nn import functional
+from lazuli.nn._kept import Kept, kept, operands_of, row_of
 
 # Of each loss its function and its options in PyTorch's order, where they may stand by position.
 # The first parameters of the function, which have no default, are what the module is called with.
@@ -41,27 +41,22 @@ _LOSSES = {
     "TripletMarginWithDistanceLoss": (functional.triplet_margin_with_distance_loss,
                                       "distance_function margin swap reduction"),
 }
-__all__ = list(_LOSSES)
+_DISTANCES = {"CosineSimilarity": (functional.cosine_similarity, "dim eps"),
+              "PairwiseDistance": (functional.pairwise_distance, "p eps keepdim")}
+__all__ = [*_LOSSES, *_DISTANCES]
 
-_WEIGHTS = ("weight", "pos_weight")  # tensors: they move with the module and are in its state
 
-
-def _reduction(name, size_average, reduce):
+def _reduction(name, size_average, reduce, stacklevel=3):
     """What PyTorch's old arguments mean."""
     kind = "none" if reduce is False else "sum" if size_average is False else "mean"
     warnings.warn(f"{name}: size_average and reduce are old; reduction={kind!r} says the same",
-                  stacklevel=3)
+                  stacklevel=stacklevel)
     return kind
-
-
-def _operands_of(function):
-    """The names of its parameters that have no default."""
-    return [p.name for p in inspect.signature(function).parameters.values() if p.default is p.empty]
 
 
 def with_old_arguments(function, options):
     """The function of a loss with its options in PyTorch's order, the old ones among them."""
-    places = [*_operands_of(function), *options.split()]
+    places = [*operands_of(function), *options.split()]
     operands = len(places) - len(options.split())
 
     @functools.wraps(function)
@@ -91,45 +86,22 @@ for _name, (_function, _options) in _LOSSES.items():
         _LOSSES[_name] = (_wrapped, _options)
 
 
-class Loss(Module):
+class Loss(Kept):
     """What a loss module is: a function of tensors, and the options of its calls."""
 
-    _function, _signature = None, None  # of the class
+    _left_out = _OLD
 
-    def __init__(self, *arguments, **options):
-        super().__init__()
-        bound = self._signature.bind(*arguments, **options)  # a name that is none is a TypeError
-        bound.apply_defaults()
-        given = bound.arguments
+    def _completed(self, given):
         old = [given.pop(name, None) for name in ("size_average", "reduce")]
         if old != [None, None]:
-            given["reduction"] = _reduction(type(self).__name__, *old)
+            given["reduction"] = _reduction(type(self).__name__, *old, stacklevel=5)
         for option, value in given.items():
             if isinstance(value, complex):
                 raise TypeError(
                     f"{type(self).__name__}: {option} must be a float or int, not complex")
-        self._options = list(given)
-        for name, value in given.items():
-            if name in _WEIGHTS:
-                self.register_buffer(name, value)
-            else:
-                setattr(self, name, value)
-
-    def forward(self, *operands, **named):
-        return self._function(*operands, **named,
-                              **{name: getattr(self, name) for name in self._options})
+        return given
 
 
-def _loss(name, function, options):
-    parameters, operands = inspect.signature(function).parameters, _operands_of(function)
-    signature = inspect.Signature(
-        [inspect.Parameter(option, inspect.Parameter.POSITIONAL_OR_KEYWORD,
-                           default=parameters[option].default if option in parameters else None)
-         for option in options.split()])
-    return type(name, (Loss,), {"_function": staticmethod(function), "_signature": signature,
-                                "__signature__": signature, "__module__": __name__,
-                                "__doc__": f"{function.__name__}() of {', '.join(operands)}, with "
-                                f"the options kept.\n\n{function.__doc__}"})
-
-
-globals().update({name: _loss(name, *row) for name, row in _LOSSES.items()})
+for _rows, _base in ((_LOSSES, Loss), (_DISTANCES, Kept)):
+    globals().update({name: kept(__name__, name, row_of(*row), row[0], _base)
+                      for name, row in _rows.items()})

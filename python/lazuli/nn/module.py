@@ -398,8 +398,11 @@ def _get_name(self):
 def extra_repr(self):
     """What repr() shows besides the modules in this one; a class may say more of itself, in
     lines."""
-    return (_text.shown_of(_extras.layer_of(type(self)), _extras.settings_of(self))
-            if "_made_of" in vars(self) else "")
+    if "_made_of" not in vars(self):
+        return ""
+    layer = _extras.layer_of(type(self))
+    return _text.shown_of(_text.LAYERS.get(layer.__name__, {}), layer.__signature__,
+                          _extras.settings_of(self))
 
 
 @_method

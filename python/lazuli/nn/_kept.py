@@ -1,0 +1,79 @@
+"""Modules that are a function and the options of its calls: losses, and layers without parameters.
+
+Such a class is made of a row, as lazuli.nn._rows has them: its parameters with their defaults, and
+what _text says of the other words.
+"""
+
+import inspect
+
+from lazuli._C.nn import Module
+from lazuli.nn import _text
+
+# Options that are tensors: they move with the module, and those with a name are in its state.
+TENSORS = ("weight", "pos_weight", "_random_samples")
+
+
+class Kept(Module):
+    """A function of tensors, whose options are attributes under PyTorch's names."""
+
+    _row, _function, _signature, _trains = {"shows": ""}, None, None, False  # of the class
+    _left_out = ()  # arguments of the constructor that are no options
+
+    def __init__(self, *arguments, **named):
+        super().__init__()
+        try:
+            bound = self._signature.bind(*arguments, **named)
+        except TypeError as error:
+            raise TypeError(f"{type(self).__name__}: {error}") from None
+        bound.apply_defaults()
+        for name, value in self._completed(bound.arguments).items():
+            if name in TENSORS:
+                self.register_buffer(name, value)
+            else:
+                setattr(self, name, value)
+
+    def _completed(self, given):
+        return _text.completed(self._row, given)
+
+    def _kept(self):
+        return {name: getattr(self, name) for name in self._row["parameters"]
+                if name not in self._left_out}
+
+    def forward(self, *inputs, **named):
+        if self._trains:
+            named["training"] = self.training
+        return self._function(*inputs, **named, **self._row.get("fixed", {}), **self._kept())
+
+    def extra_repr(self):
+        return _text.shown_of(self._row, self._signature, self._kept())
+
+
+def kept(module, name, row, function, base=Kept):
+    """The class of a row, which derives from `base`; `module`: where it is defined."""
+    signature = inspect.Signature(
+        [inspect.Parameter(option, inspect.Parameter.POSITIONAL_OR_KEYWORD,
+                           default=inspect.Parameter.empty if default is ... else default)
+         for option, default in row.setdefault("parameters", {}).items()])
+
+    def __init__(self, *arguments, **named):  # noqa: N807
+        base.__init__(self, *arguments, **named)
+
+    __init__.__signature__ = _text.with_self(signature)
+    return type(name, (base,), {
+        "__init__": __init__, "__module__": module,
+        "__doc__": row["doc"], "_row": row, "_function": staticmethod(function),
+        "_signature": signature, "_trains": "training" in inspect.signature(function).parameters})
+
+
+def operands_of(function):
+    """The names of its parameters that have no default."""
+    return [p.name for p in inspect.signature(function).parameters.values() if p.default is p.empty]
+
+
+def row_of(function, options):
+    """The row of a function's options in PyTorch's order; those that it does not have are None."""
+    has = inspect.signature(function).parameters
+    return {"parameters": {option: has[option].default if option in has else None
+                           for option in options.split()}, "shows": "",
+            "doc": f"{function.__name__}() of {', '.join(operands_of(function))}, with the options "
+                   f"kept.\n\n{function.__doc__}"}

@@ -1,5 +1,6 @@
 """Losses, and the functions of lazuli that networks use."""
 
+import math
 import warnings
 
 from lazuli import _C, _tensor
@@ -181,70 +182,73 @@ def multi_head_attention_forward(query, key, value, embed_dim_to_check, num_head
             embed_dim_to_check % num_heads):
         raise _C.InvalidArgumentError(f"{name}: query {tuple(query.shape)} must have 2 or 3 dims, "
                                       f"the last of {embed_dim_to_check}, in {num_heads} heads")
-    if query.ndim == 2:
-        padding = None if key_padding_mask is None else key_padding_mask.unsqueeze(0)
-        y, weights = multi_head_attention_forward(
-            query.unsqueeze(1), key.unsqueeze(1), value.unsqueeze(1), embed_dim_to_check, num_heads,
-            in_proj_weight, in_proj_bias, bias_k, bias_v, add_zero_attn, dropout_p, out_proj_weight,
-            out_proj_bias, training, padding, need_weights, attn_mask, use_separate_proj_weight,
-            q_proj_weight, k_proj_weight, v_proj_weight, static_k, static_v, average_attn_weights,
-            is_causal)
-        return y.squeeze(1), None if weights is None else weights.squeeze(0)
-    length, batch, width = query.shape
-    size = width // num_heads
+    weights = ((q_proj_weight, k_proj_weight, v_proj_weight) if use_separate_proj_weight
+               else in_proj_weight)
+    return _attend(name, (query, key, value), num_heads, weights, in_proj_bias,
+                   lambda y: linear(y, out_proj_weight, out_proj_bias),  # noqa: F405
+                   bias_k, bias_v, add_zero_attn, dropout_p if training else 0.0, key_padding_mask,
+                   need_weights, attn_mask, average_attn_weights, is_causal, (static_k, static_v))
+
+
+def _attend(name, operands, num_heads, proj_weights, in_proj_bias, out_proj, bias_k, bias_v,
+            add_zero_attn, dropout_p, key_padding_mask, need_weights, attn_mask,
+            average_attn_weights, is_causal, static=(None, None), batch_first=False):
+    """What multi_head_attention_forward() and MultiheadAttention do; `static`: projected key and
+    value [N * heads, S, E / heads] that take the place of the operands."""
     if is_causal and attn_mask is None:
         raise _C.InvalidArgumentError(f"{name}: need attn_mask if specifying the is_causal hint")
-    weights_in = ((q_proj_weight, k_proj_weight, v_proj_weight) if use_separate_proj_weight
-                  else in_proj_weight.chunk(3))
+    single = operands[0].ndim == 2
+    if single and key_padding_mask is not None:
+        key_padding_mask = key_padding_mask.unsqueeze(0)
+    if single or not batch_first:
+        operands = [x.unsqueeze(0) if single else x.transpose(0, 1) for x in operands]
+    if isinstance(proj_weights, _C.Tensor):  # of all three
+        proj_weights = proj_weights.chunk(3)
     biases = (None,) * 3 if in_proj_bias is None else in_proj_bias.chunk(3)
-    q, k, v = (linear(x, w, b)  # noqa: F405
-               for x, w, b in zip((query, key, value), weights_in, biases, strict=True))
-    mask = None if attn_mask is None else _added(attn_mask, q.dtype)
-    if mask is not None:
-        mask = mask.unsqueeze(0) if mask.ndim == 2 else mask
-    padding = None if key_padding_mask is None else _added(key_padding_mask, q.dtype)
-    more = 0
+    query, key, value = (linear(x, w, b)  # noqa: F405
+                         for x, w, b in zip(operands, proj_weights, biases, strict=True))
+    n, length, width = query.shape
     if bias_k is not None and bias_v is not None:
-        k, v = _C.cat([k, bias_k.repeat(1, batch, 1)]), _C.cat([v, bias_v.repeat(1, batch, 1)])
-        more += 1
-    q = q.reshape(length, batch * num_heads, size).transpose(0, 1)
-    k = k.reshape(k.shape[0], batch * num_heads,
-                  size).transpose(0, 1) if static_k is None else static_k
-    v = v.reshape(v.shape[0], batch * num_heads,
-                  size).transpose(0, 1) if static_v is None else static_v
+        key, value = (_C.cat([x, more.expand(n, 1, -1)], 1)
+                      for x, more in ((key, bias_k), (value, bias_v)))
+    heads = [x.reshape(n, x.shape[1], num_heads, width // num_heads).transpose(1, 2)
+             if given is None else given.reshape(n, num_heads, -1, given.shape[-1])
+             for x, given in zip((query, key, value), (None, *static), strict=True)]
     if add_zero_attn:
-        k, v = (_C.cat([x, _C.zeros([batch * num_heads, 1, size], dtype=x.dtype)], 1)
-                for x in (k, v))
-        more += 1
-    if more:
-        mask, padding = (None if x is None else _C.pad(x, [0, more]) for x in (mask, padding))
-    keys = k.shape[1]
-    if padding is not None:
-        padding = padding.reshape(batch, 1, 1, keys).expand(-1, num_heads, -1,
-                                                            -1).reshape(batch * num_heads, 1, keys)
-        mask = padding if mask is None else mask + padding
-    if not need_weights:
-        by_head = [x.reshape(batch, num_heads, x.shape[1], size) for x in (q, k, v)]
-        if mask is not None:
-            mask = (mask.unsqueeze(0) if mask.shape[0] == 1
-                    else mask.reshape(batch, num_heads, *mask.shape[1:]))
-        heads = _functional.scaled_dot_product_attention(*by_head, mask,
-                                                         dropout_p if training else 0.0)
-        return linear(  # noqa: F405
-            heads.permute(2, 0, 1, 3).reshape(length, batch, width), out_proj_weight,
-            out_proj_bias), None
-    scores = (q * size ** -0.5) @ k.transpose(1, 2)
-    attention = (scores if mask is None else scores + mask).softmax(-1)
-    heads = (dropout(attention, dropout_p) if training and dropout_p > 0 else attention) @ v
-    y = linear(  # noqa: F405
-        heads.transpose(0, 1).reshape(length, batch, width), out_proj_weight, out_proj_bias)
-    attention = attention.reshape(batch, num_heads, length, keys)
-    return y, attention.mean(1) if average_attn_weights else attention
+        heads[1:] = [_C.cat([x, _C.zeros_like(x[:, :, :1])], 2) for x in heads[1:]]
+    mask = _added_mask(attn_mask, key_padding_mask, n, num_heads, query.dtype)
+    more = heads[1].shape[2] - (0 if mask is None else mask.shape[-1])
+    if mask is not None and more:
+        mask = _C.pad(mask, (0, more))  # what was added is always seen
+    weights = None
+    if need_weights:
+        fit = heads[0] / math.sqrt(heads[0].shape[-1]) @ heads[1].transpose(-2, -1)
+        weights = dropout((fit if mask is None else fit + mask).softmax(-1), dropout_p)
+        mixed = weights @ heads[2]
+        weights = weights.mean(1) if average_attn_weights else weights
+    else:
+        mixed = _functional.scaled_dot_product_attention(*heads, mask, dropout_p)
+    y = out_proj(mixed.transpose(1, 2).reshape(n, length, width))
+    if single:
+        return y.squeeze(0), None if weights is None else weights.squeeze(0)
+    return (y if batch_first else y.transpose(0, 1)), weights
+
+
+def _added_mask(attn_mask, key_padding_mask, n, num_heads, dtype):
+    """The sum of both masks, which is added to scores: [N or 1, heads or 1, L or 1, S]; None
+    without masks."""
+    total = None if attn_mask is None else _added(attn_mask, dtype)
+    if total is not None and total.ndim == 3:
+        total = total.reshape(n, num_heads, *total.shape[-2:])
+    if key_padding_mask is not None:
+        mask = _added(key_padding_mask, dtype)[:, None, None]
+        total = mask if total is None else total + mask
+    return total
 
 
 def _added(mask, dtype):
     """What is added to scores: -infinity where a mask of bools is true."""
-    return (_C.zeros(mask.shape, dtype=dtype).masked_fill(mask, -float("inf"))
+    return (_C.zeros_like(mask, dtype=dtype).masked_fill(mask, -math.inf)
             if mask.dtype == _C.bool else mask.to(dtype))
 
 

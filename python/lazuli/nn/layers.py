@@ -412,68 +412,15 @@ class MultiheadAttention(Module):
         if bias:
             init.zeros_(self.out_proj.bias)
 
-    def _projected(self, query, key, value):
-        weights = (self.in_proj_weight.chunk(3) if self._qkv_same_embed_dim
-                   else (self.q_proj_weight, self.k_proj_weight, self.v_proj_weight))
-        biases = (None,) * 3 if self.in_proj_bias is None else self.in_proj_bias.chunk(3)
-        return [F.linear(x, w, b)
-                for x, w, b in zip((query, key, value), weights, biases, strict=True)]
-
     def forward(self, query, key, value, key_padding_mask=None, need_weights=True, attn_mask=None,
                 average_attn_weights=True, is_causal=False):
-        if is_causal and attn_mask is None:
-            raise _C.InvalidArgumentError(
-                "MultiheadAttention: need attn_mask if specifying the is_causal hint")
-        single = query.ndim == 2
-        if single:
-            query, key, value = query.unsqueeze(0), key.unsqueeze(0), value.unsqueeze(0)
-            key_padding_mask = None if key_padding_mask is None else key_padding_mask.unsqueeze(0)
-        elif not self.batch_first:
-            query, key, value = query.transpose(0, 1), key.transpose(0, 1), value.transpose(0, 1)
-        n, length, _ = query.shape
-        query, key, value = self._projected(query, key, value)
-        if self.bias_k is not None:
-            key, value = (_C.cat([x, more.expand(n, 1, -1)], 1)
-                          for x, more in ((key, self.bias_k), (value, self.bias_v)))
-        width = self.embed_dim // self.num_heads
-        heads = [x.reshape(n, x.shape[1], self.num_heads, width).transpose(1, 2)
-                 for x in (query, key, value)]
-        if self.add_zero_attn:
-            heads[1:] = [_C.cat([x, _C.zeros_like(x[:, :, :1])], 2) for x in heads[1:]]
-        mask = self._mask(attn_mask, key_padding_mask, n, heads[0].dtype)
-        more = heads[1].shape[2] - (0 if mask is None else mask.shape[-1])
-        if mask is not None and more:
-            mask = F.pad(mask, (0, more))  # what was added is always seen
-        dropout = self.dropout if self.training else 0.0
-        weights = None
-        if need_weights:
-            fit = heads[0] / math.sqrt(heads[0].shape[-1]) @ heads[1].transpose(-2, -1)
-            weights = (fit if mask is None else fit + mask).softmax(-1)
-            weights = F.dropout(weights, dropout)
-            mixed = weights @ heads[2]
-            weights = weights.mean(1) if average_attn_weights else weights
-        else:
-            mixed = F.scaled_dot_product_attention(*heads, attn_mask=mask, dropout_p=dropout)
-        y = self.out_proj(mixed.transpose(1, 2).reshape(n, length, self.embed_dim))
-        if single:
-            return y.squeeze(0), None if weights is None else weights.squeeze(0)
-        return (y if self.batch_first else y.transpose(0, 1)), weights
-
-    def _mask(self, attn_mask, key_padding_mask, n, dtype):
-        """What is added to how queries and keys fit: [N or 1, heads or 1, L or 1, S]; None without
-        masks."""
-        def added(mask):
-            return (_C.zeros_like(mask, dtype=dtype).masked_fill(mask, -math.inf)
-                    if mask.dtype == _C.bool else mask.to(dtype))
-
-        total = None
-        if attn_mask is not None:
-            mask = added(attn_mask)
-            total = mask.reshape(n, self.num_heads, *mask.shape[-2:]) if mask.ndim == 3 else mask
-        if key_padding_mask is not None:
-            mask = added(key_padding_mask)[:, None, None]
-            total = mask if total is None else total + mask
-        return total
+        weights = (self.in_proj_weight if self._qkv_same_embed_dim
+                   else (self.q_proj_weight, self.k_proj_weight, self.v_proj_weight))
+        return F._attend("MultiheadAttention", (query, key, value), self.num_heads, weights,
+                         self.in_proj_bias, self.out_proj, self.bias_k, self.bias_v,
+                         self.add_zero_attn, self.dropout if self.training else 0.0,
+                         key_padding_mask, need_weights, attn_mask, average_attn_weights, is_causal,
+                         batch_first=self.batch_first)
 
 
 def _feed_forward(layer, width, inner, dropout, bias):

@@ -1,7 +1,7 @@
 """Modules, optimisers and data in Python."""
 
-import inspect
 import copy
+import inspect
 import pickle
 import threading
 
@@ -83,6 +83,25 @@ def test_a_layer_of_a_row_keeps_the_arguments_of_its_function():
     assert pool(input=x).tolist() == [[[0.5, 3.5]]] and repr(pool) == "AvgPool1d(kernel_size=(2,), stride=3, padding=(0,))"
     values, where = lz.nn.MaxPool1d(2, return_indices=True)(x)
     assert lz.nn.MaxUnpool1d(2)(values, where, (1, 1, 6)).tolist() == [[[0, 1, 0, 3, 0, 5]]]
+
+
+def test_layers_written_in_python_draw_their_parameters_anew():
+    for layer in (lz.nn.Bilinear(2, 3, 4), lz.nn.EmbeddingBag(4, 2, padding_idx=1)):
+        lz.manual_seed(0)
+        layer.reset_parameters()
+        drawn = [p.tolist() for p in layer.parameters()]
+        layer.reset_parameters()
+        assert layer.weight.tolist() != drawn[0]
+        lz.manual_seed(0)
+        layer.reset_parameters()
+        assert [p.tolist() for p in layer.parameters()] == drawn
+    assert layer.weight[1].tolist() == [0, 0]
+    norm = lz.nn.InstanceNorm1d(2, affine=True, track_running_stats=True)
+    norm(lz.rand(3, 2, 4))
+    lz.nn.init.zeros_(norm.weight)
+    norm.reset_parameters()
+    assert norm.weight.tolist() == norm.running_var.tolist() == [1, 1] and norm.num_batches_tracked.item() == 0
+    assert norm.running_mean.tolist() == [0, 0]
 
 
 def test_state_is_a_dict_that_pickles():

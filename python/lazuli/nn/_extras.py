@@ -237,15 +237,16 @@ _VARIANTS = {
 # --- reset_parameters()
 
 
-def _reset_uniform(self):
+def reset_uniform(self):
     """Draws weight and bias anew."""
     init.kaiming_uniform_(self.weight, math.sqrt(5))
     if self.bias is not None:
-        bound = 1 / math.sqrt(math.prod(self.weight.shape[1:]))
+        fan_in = math.prod(self.weight.shape[1:])
+        bound = 1 / math.sqrt(fan_in) if fan_in else 0
         init.uniform_(self.bias, -bound, bound)
 
 
-def _reset_norm(self):
+def reset_norm(self):
     """Makes the weight one and the bias zero."""
     if hasattr(self, "reset_running_stats"):
         self.reset_running_stats()
@@ -255,7 +256,7 @@ def _reset_norm(self):
         init.zeros_(self.bias)
 
 
-def _reset_running_stats(self):
+def reset_running_stats(self):
     """Forgets the batches so far."""
     if self.running_mean is not None:
         self.running_mean.zero_()
@@ -263,22 +264,22 @@ def _reset_running_stats(self):
         self.num_batches_tracked.zero_()
 
 
-def _reset_table(self):
+def reset_table(self):
     """Draws the rows anew."""
     init.normal_(self.weight)
     if self.padding_idx is not None:
         self.weight.detach()[self.padding_idx] = 0
 
 
-def _reset_slope(self):
+def reset_slope(self):
     """Makes the slope what it was at first."""
     init.constant_(self.weight, self.init)
 
 
-_RESETS = {"BatchNorm1d": _reset_norm, "BatchNorm2d": _reset_norm, "BatchNorm3d": _reset_norm,
-           "Conv2d": _reset_uniform, "Embedding": _reset_table, "GroupNorm": _reset_norm,
-           "LayerNorm": _reset_norm, "Linear": _reset_uniform, "PReLU": _reset_slope,
-           "RMSNorm": _reset_norm}
+_RESETS = {"BatchNorm1d": reset_norm, "BatchNorm2d": reset_norm, "BatchNorm3d": reset_norm,
+           "Conv2d": reset_uniform, "Embedding": reset_table, "GroupNorm": reset_norm,
+           "LayerNorm": reset_norm, "Linear": reset_uniform, "PReLU": reset_slope,
+           "RMSNorm": reset_norm}
 
 
 def from_pretrained(cls, embeddings, freeze=True, padding_idx=None, max_norm=None, norm_type=2.0,
@@ -297,7 +298,7 @@ def add_methods(layer):
     if name in _RESETS:
         layer.reset_parameters = _RESETS[name]
     if name.startswith("BatchNorm"):
-        layer.reset_running_stats = _reset_running_stats
+        layer.reset_running_stats = reset_running_stats
     if name == "Embedding":
         layer.from_pretrained = classmethod(from_pretrained)
     if name == "Identity":

@@ -8,6 +8,7 @@ from lazuli import _C
 from lazuli._C.nn import Module, Parameter
 from lazuli._C.nn import init
 from lazuli.nn import functional as F  # noqa: N812
+from lazuli.nn._extras import reset_norm, reset_running_stats, reset_table, reset_uniform
 from lazuli.nn._kept import Kept, kept
 from lazuli.nn._rows import LAYERS  # of cpp_api/nn/layers.txt
 from lazuli.nn.containers import ModuleList
@@ -61,13 +62,7 @@ class Convolution(Module):
         self.bias = Parameter(_C.empty(out_channels, dtype=dtype, device=device)) if bias else None
         self.reset_parameters()
 
-    def reset_parameters(self):
-        """Draws weight and bias anew."""
-        init.kaiming_uniform_(self.weight, math.sqrt(5))
-        if self.bias is not None:
-            fan_in = self.weight.shape[1] * math.prod(self.kernel_size)
-            bound = 1 / math.sqrt(fan_in) if fan_in else 0
-            init.uniform_(self.bias, -bound, bound)
+    reset_parameters = reset_uniform
 
     def _around(self):
         """(before, behind) along each dim."""
@@ -92,28 +87,19 @@ class Convolution(Module):
                        else "")
 
     def forward(self, x):
-        pad = self._around()
-        same = all(low == high for low, high in pad)
-        if self.padding_mode != "zeros" or not same:
-            mode = {"zeros": "constant"}.get(self.padding_mode, self.padding_mode)
-            x = F.pad(x, [p for low, high in reversed(pad) for p in (low, high)], mode)
-            pad = [(0, 0)] * self._rank
-        stride, dilation = (_tuple(n, self._rank) for n in (self.stride, self.dilation))
-        return self._function(x, self.weight, self.bias, stride, tuple(low for low, _ in pad),
-                              dilation, self.groups)
+        padding = self.padding
+        if self.padding_mode != "zeros":
+            x = F.pad(x, [p for both in reversed(self._around()) for p in both], self.padding_mode)
+            padding = 0
+        return self._function(x, self.weight, self.bias, self.stride, padding, self.dilation,
+                              self.groups)
 
 
 @_public
 class Conv1d(Convolution):
     """Cross-correlation: [N, in_channels, L] to [N, out_channels, L']."""
 
-    _rank = 1
-
-    @staticmethod
-    def _function(x, weight, bias, stride, padding, dilation, groups):
-        y = F.conv2d(x.unsqueeze(-2), weight.unsqueeze(-2), bias, stride=(1, *stride),
-                     padding=(0, *padding), dilation=(1, *dilation), groups=groups)
-        return y.squeeze(-2)
+    _rank, _function = 1, staticmethod(F.conv1d)
 
 
 @_public
@@ -282,6 +268,8 @@ class InstanceNorm(Module):
         self.register_buffer("num_batches_tracked",
                              _C.zeros((), dtype=_C.int64) if track_running_stats else None)
 
+    reset_parameters, reset_running_stats = reset_norm, reset_running_stats
+
     def forward(self, x):
         if x.ndim not in (self._rank + 1, self._rank + 2):
             raise _C.InvalidArgumentError(f"{type(self).__name__}: takes {self._rank + 1} or "
@@ -321,10 +309,13 @@ class Bilinear(Module):
         self.weight = Parameter(_C.empty((out_features, in1_features, in2_features), dtype=dtype,
                                          device=device))
         self.bias = Parameter(_C.empty(out_features, dtype=dtype, device=device)) if bias else None
-        bound = 1 / math.sqrt(in1_features)
-        init.uniform_(self.weight, -bound, bound)
-        if bias:
-            init.uniform_(self.bias, -bound, bound)
+        self.reset_parameters()
+
+    def reset_parameters(self):
+        """Draws weight and bias anew."""
+        bound = 1 / math.sqrt(self.weight.shape[1])
+        for parameter in self.parameters():
+            init.uniform_(parameter, -bound, bound)
 
     def forward(self, x, y):
         return F.bilinear(x, y, self.weight, self.bias)
@@ -348,9 +339,9 @@ class EmbeddingBag(Module):
         self.norm_type, self.scale_grad_by_freq, self.sparse = norm_type, scale_grad_by_freq, sparse
         self.weight = Parameter(_C.empty((num_embeddings, embedding_dim), dtype=dtype,
                                          device=device))
-        init.normal_(self.weight)
-        if padding_idx is not None:
-            self.weight.detach()[padding_idx] = 0
+        self.reset_parameters()
+
+    reset_parameters = reset_table
 
     def forward(self, x, offsets=None, per_sample_weights=None):
         return F.embedding_bag(x, self.weight, offsets, self.max_norm, self.norm_type,

@@ -9,11 +9,32 @@ from lazuli.autograd import enable_grad
 from lazuli.optim.optimizer import Optimizer, check_lr, number, shown
 
 
-def _check_each(values):
-    """Options that must be at least 0, with the names that messages give them."""
-    for name, value in values.items():
-        if not number(value) >= 0:
-            raise ValueError(f"an optimiser's {name} is at least 0, not {shown(value)}")
+# Options that are at least 0, with the names that messages give them.
+_AT_LEAST_0 = {name: name for name in ("weight_decay", "momentum", "momentum_decay", "lr_decay",
+                                       "initial_accumulator_value")} | {"eps": "epsilon"}
+
+
+def _options(arguments):
+    """The options among the locals of a constructor, in its order; ValueError where one is outside
+    of its range."""
+    options = {name: value for name, value in arguments.items()
+               if name not in ("self", "params", "__class__")}
+    check_lr(options["lr"])
+    for name, value in options.items():
+        if name in _AT_LEAST_0:
+            _check_at_least_0(_AT_LEAST_0[name], value)
+    if "betas" in options:
+        _check_betas(options["betas"])
+    if options.get("fused") and options["differentiable"]:
+        raise RuntimeError("fused and differentiable exclude each other")
+    if options.get("fused") and options["foreach"]:
+        raise RuntimeError("fused and foreach exclude each other")
+    return options
+
+
+def _check_at_least_0(name, value):
+    if not number(value) >= 0:
+        raise ValueError(f"an optimiser's {name} is at least 0, not {shown(value)}")
 
 
 def _check_betas(betas):
@@ -43,22 +64,10 @@ class SGD(_InCpp):
 
     def __init__(self, params, lr=1e-3, momentum=0, dampening=0, weight_decay=0, nesterov=False, *,
                  maximize=False, foreach=None, differentiable=False, fused=None):
-        check_lr(lr)
-        _check_each({"momentum": momentum, "weight_decay": weight_decay})
+        options = _options(locals())
         if nesterov and (momentum <= 0 or dampening != 0):
             raise ValueError("SGD: nesterov goes with a momentum above 0 and no dampening")
-        _check_fused(fused, foreach, differentiable)
-        super().__init__(params,
-                         dict(lr=lr, momentum=momentum, dampening=dampening,
-                              weight_decay=weight_decay, nesterov=nesterov, maximize=maximize,
-                              foreach=foreach, differentiable=differentiable, fused=fused))
-
-
-def _check_fused(fused, foreach, differentiable):
-    if fused and differentiable:
-        raise RuntimeError("fused and differentiable exclude each other")
-    if fused and foreach:
-        raise RuntimeError("fused and foreach exclude each other")
+        super().__init__(params, options)
 
 
 class Adam(_InCpp):
@@ -71,10 +80,7 @@ class Adam(_InCpp):
                  fused=None, decoupled_weight_decay=False):
         if isinstance(lr, Tensor) and foreach and not capturable:
             raise ValueError("Adam: with foreach, a tensor as lr goes with capturable only")
-        check_lr(lr)
-        _check_each({"epsilon": eps})
-        _check_betas(betas)
-        _check_each({"weight_decay": weight_decay})
+        options = _options(locals())
         if (isinstance(betas[0], Tensor) != isinstance(betas[1], Tensor) or
                 any(isinstance(b, int) for b in betas)):
             raise ValueError("Adam: betas are two floats or two tensors")
@@ -82,12 +88,7 @@ class Adam(_InCpp):
             if isinstance(beta, Tensor) and foreach and not capturable:
                 raise ValueError(
                     f"Adam: with foreach, a tensor as betas[{i}] goes with capturable only")
-        _check_fused(fused, foreach, differentiable)
-        super().__init__(params,
-                         dict(lr=lr, betas=tuple(map(number, betas)), eps=eps,
-                              weight_decay=weight_decay, amsgrad=amsgrad, maximize=maximize,
-                              foreach=foreach, capturable=capturable, differentiable=differentiable,
-                              fused=fused, decoupled_weight_decay=decoupled_weight_decay))
+        super().__init__(params, options | {"betas": tuple(map(number, betas))})
 
 
 class AdamW(Adam):
@@ -110,15 +111,7 @@ class NAdam(_InCpp):
     def __init__(self, params, lr=2e-3, betas=(0.9, 0.999), eps=1e-8, weight_decay=0,
                  momentum_decay=4e-3, decoupled_weight_decay=False, *, foreach=None, maximize=False,
                  capturable=False, differentiable=False):
-        check_lr(lr)
-        _check_each({"epsilon": eps})
-        _check_betas(betas)
-        _check_each({"weight_decay": weight_decay, "momentum_decay": momentum_decay})
-        super().__init__(params, dict(lr=lr, betas=betas, eps=eps, weight_decay=weight_decay,
-                                      momentum_decay=momentum_decay,
-                                      decoupled_weight_decay=decoupled_weight_decay,
-                                      maximize=maximize, foreach=foreach, capturable=capturable,
-                                      differentiable=differentiable))
+        super().__init__(params, _options(locals()))
 
 
 class RAdam(_InCpp):
@@ -129,14 +122,7 @@ class RAdam(_InCpp):
     def __init__(self, params, lr=1e-3, betas=(0.9, 0.999), eps=1e-8, weight_decay=0,
                  decoupled_weight_decay=False, *, foreach=None, maximize=False, capturable=False,
                  differentiable=False):
-        check_lr(lr)
-        _check_each({"epsilon": eps})
-        _check_betas(betas)
-        _check_each({"weight_decay": weight_decay})
-        super().__init__(params, dict(lr=lr, betas=betas, eps=eps, weight_decay=weight_decay,
-                                      maximize=maximize, foreach=foreach, capturable=capturable,
-                                      decoupled_weight_decay=decoupled_weight_decay,
-                                      differentiable=differentiable))
+        super().__init__(params, _options(locals()))
 
 
 class Adamax(_InCpp):
@@ -146,13 +132,7 @@ class Adamax(_InCpp):
 
     def __init__(self, params, lr=2e-3, betas=(0.9, 0.999), eps=1e-8, weight_decay=0, foreach=None,
                  *, maximize=False, differentiable=False, capturable=False):
-        check_lr(lr)
-        _check_each({"epsilon": eps})
-        _check_betas(betas)
-        _check_each({"weight_decay": weight_decay})
-        super().__init__(params, dict(lr=lr, betas=betas, eps=eps, weight_decay=weight_decay,
-                                      foreach=foreach, maximize=maximize,
-                                      differentiable=differentiable, capturable=capturable))
+        super().__init__(params, _options(locals()))
 
 
 class RMSprop(_InCpp):
@@ -163,13 +143,8 @@ class RMSprop(_InCpp):
     def __init__(self, params, lr=1e-2, alpha=0.99, eps=1e-8, weight_decay=0, momentum=0,
                  centered=False, capturable=False, foreach=None, maximize=False,
                  differentiable=False):
-        check_lr(lr)
-        _check_each({"epsilon": eps, "momentum": momentum, "weight_decay": weight_decay,
-                     "alpha": alpha})
-        super().__init__(params,
-                         dict(lr=lr, momentum=momentum, alpha=alpha, eps=eps, centered=centered,
-                              weight_decay=weight_decay, capturable=capturable, foreach=foreach,
-                              maximize=maximize, differentiable=differentiable))
+        _check_at_least_0("alpha", alpha)
+        super().__init__(params, _options(locals()))
 
 
 class Adagrad(_InCpp):
@@ -179,14 +154,7 @@ class Adagrad(_InCpp):
 
     def __init__(self, params, lr=1e-2, lr_decay=0, weight_decay=0, initial_accumulator_value=0,
                  eps=1e-10, foreach=None, *, maximize=False, differentiable=False, fused=None):
-        check_lr(lr)
-        _check_each({"lr_decay": lr_decay, "weight_decay": weight_decay,
-                     "initial_accumulator_value": initial_accumulator_value, "epsilon": eps})
-        _check_fused(fused, foreach, differentiable)
-        super().__init__(params,
-                         dict(lr=lr, lr_decay=lr_decay, eps=eps, weight_decay=weight_decay,
-                              initial_accumulator_value=initial_accumulator_value, foreach=foreach,
-                              maximize=maximize, differentiable=differentiable, fused=fused))
+        super().__init__(params, _options(locals()))
         self._start()
 
     def add_param_group(self, param_group):
@@ -215,13 +183,10 @@ class Adadelta(_InCpp):
 
     def __init__(self, params, lr=1.0, rho=0.9, eps=1e-6, weight_decay=0, foreach=None, *,
                  capturable=False, maximize=False, differentiable=False):
-        check_lr(lr)
+        options = _options(locals())
         if not 0.0 <= rho <= 1.0:
             raise ValueError(f"Adadelta: rho lies in [0, 1], {rho} does not")
-        _check_each({"epsilon": eps, "weight_decay": weight_decay})
-        super().__init__(params, dict(lr=lr, rho=rho, eps=eps, weight_decay=weight_decay,
-                                      maximize=maximize, capturable=capturable, foreach=foreach,
-                                      differentiable=differentiable))
+        super().__init__(params, options)
 
 
 class ASGD(_InCpp):
@@ -232,11 +197,7 @@ class ASGD(_InCpp):
 
     def __init__(self, params, lr=1e-2, lambd=1e-4, alpha=0.75, t0=1e6, weight_decay=0,
                  foreach=None, maximize=False, differentiable=False, capturable=False):
-        check_lr(lr)
-        _check_each({"weight_decay": weight_decay})
-        super().__init__(params, dict(lr=lr, lambd=lambd, alpha=alpha, t0=t0,
-                                      weight_decay=weight_decay, foreach=foreach, maximize=maximize,
-                                      differentiable=differentiable, capturable=capturable))
+        super().__init__(params, _options(locals()))
 
 
 class Rprop(_InCpp):
@@ -246,13 +207,11 @@ class Rprop(_InCpp):
 
     def __init__(self, params, lr=1e-2, etas=(0.5, 1.2), step_sizes=(1e-6, 50), *, capturable=False,
                  foreach=None, maximize=False, differentiable=False):
-        check_lr(lr)
+        options = _options(locals())
         if not 0.0 < etas[0] < 1.0 < etas[1]:
             raise ValueError("Rprop: etas are a shrinking and a growing factor, 0 < a < 1 < b; "
                              f"{etas[0]} and {etas[1]} are not")
-        super().__init__(params, dict(lr=lr, etas=etas, step_sizes=step_sizes, foreach=foreach,
-                                      maximize=maximize, differentiable=differentiable,
-                                      capturable=capturable))
+        super().__init__(params, options)
 
 
 class Lion(_InCpp):
@@ -262,11 +221,7 @@ class Lion(_InCpp):
     _record = staticmethod(_C.optim._step_Lion)
 
     def __init__(self, params, lr=1e-4, betas=(0.9, 0.99), weight_decay=0, *, maximize=False):
-        check_lr(lr)
-        _check_betas(betas)
-        _check_each({"weight_decay": weight_decay})
-        super().__init__(params,
-                         dict(lr=lr, betas=betas, weight_decay=weight_decay, maximize=maximize))
+        super().__init__(params, _options(locals()))
 
 
 class Adafactor(_InCpp):

@@ -9,9 +9,9 @@ def in_table(doc):
 
 def page(families, layer_sections):
     lines = ["# Functions", "",
-             "What users call, in C++ (`lazuli/ops.h`, `lazuli/nn.h`) and in Python. Written by `./lz docs` from the rows of "
+             "The public functions of C++ (`lazuli/ops.h`, `lazuli/nn.h`) and Python. Written by `./lz docs` from the rows of "
              f"`{ROWS}`; a test keeps it current.", "",
-             "A function with a method is called as `x.name(...)`, too; one in place, `x.name_(...)`, gives x the result."]
+             "A function with the form method can also be called as `x.name(...)`. With the form in place, `x.name_(...)` stores the result in x."]
     for family in families:
         for section in family.sections:
             lines += ["", f"## {(section.title or family.name).partition(':')[0].partition(';')[0].partition('.')[0].capitalize()}",

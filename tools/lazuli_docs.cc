@@ -63,25 +63,25 @@ std::string FlagsPage() {
       "| variable | type | default | meaning |\n| --- | --- | --- | --- |\n";
   return Str(
       "# Flags\n\nEnvironment variables, read when first used. Booleans are `1`, `true`, `yes`, "
-      "`on` and `0`, `false`, `no`, `off`; sizes may end in K, M or G. A value that does not parse "
-      "is an "
-      "error at the first sync, and so is a name that is a letter or two from one of these; other "
-      "unknown names that begin with `LAZULI_`, `XLA_` or `PT_XLA_` are said once. "
-      "`lazuli::flags()`, `lz.flags()` and `--help-env` of every tool give the table. ",
+      "`on` and `0`, `false`, `no`, `off`; sizes may end in K, M or G. A value that cannot be "
+      "parsed is an error at the first sync, and so is a name that differs from one of these by a "
+      "letter or two. Other unknown names that begin with `LAZULI_`, `XLA_` or `PT_XLA_` cause one "
+      "warning each. `lazuli::flags()`, `lz.flags()` and `--help-env` of every tool print the "
+      "table. ",
       kNote, kHead, FlagRowsText(/*of_xla_flags=*/false),
       "\n## In XLA_FLAGS\n\n`XLA_FLAGS=\"--xla_cpu_ftz --xla_disable_hlo_passes=fusion\"`, or the "
-      "name of a file with such words. A flag that XLA has not either is an error.\n\n",
+      "name of a file with such words. A flag that XLA does not have is an error.\n\n",
       kHead, FlagRowsText(/*of_xla_flags=*/true),
-      "\n## Without effect\n\nVariables of torch_xla and flags of XLA that change nothing here; "
-      "each is said once, unless it has the value that says what lazuli does anyway.\n\n"
+      "\n## Without effect\n\nVariables of torch_xla and flags of XLA that change nothing here. "
+      "Each causes one warning, unless its value asks for what lazuli does anyway.\n\n"
       "| name | here | why |\n| --- | --- | --- |\n",
       ForeignRowsText());
 }
 
 std::string MetricsPage() {
   std::string page =
-      Str("# Metrics\n\nWhat `lazuli::metrics::report()` prints and "
-          "`lazuli::metrics::counter(name)` reads. ",
+      Str("# Metrics\n\n`lazuli::metrics::report()` prints all of these, and "
+          "`lazuli::metrics::counter(name)` reads a counter. ",
           kNote, "## Counters\n\n| name | counts |\n| --- | --- |\n");
   for (const ir::MetricRow& row : ir::CounterRows())
     page += Str("| `", row.name, "` | ", row.doc, " |\n");
@@ -108,8 +108,8 @@ std::string OpRow() {
 
 std::string OpsPage() {
   std::string page =
-      Str("# Ops\n\nThe nodes of the lazy graph: `lazy/ops/op_list.h`. `lazuli/ops.h` declares "
-          "what users call. ",
+      Str("# Ops\n\nThe nodes of the lazy graph: `lazy/ops/op_list.h`. Users call the functions "
+          "that `lazuli/ops.h` declares. ",
           kNote, "| op | operands | attributes | gradient | in dumps | meaning |\n",
           "| --- | --- | --- | --- | --- | --- |\n");
   lazy::AllOps::ForEach([&page]<class T>() { page += OpRow<T>(); });

@@ -1,9 +1,9 @@
-"""What layers of C++ take in Python besides: PyTorch's further arguments, in PyTorch's order, and
-its reset_parameters().
+"""The parts of layers of C++ that only Python has: PyTorch's further arguments, in PyTorch's order,
+and reset_parameters().
 
-An argument that changes what forward() does makes the object one of a class that derives from the
-layer's, a variant, whose forward() is written here. A variant has the layer's name, and is copied
-and pickled as the layer is.
+If an argument changes what forward() does, the object becomes an instance of a variant: a class
+derived from the layer's, whose forward() is written here. A variant has the layer's name, and is
+copied and pickled like the layer.
 """
 
 import inspect
@@ -16,11 +16,11 @@ from lazuli._types import finfo
 from lazuli.nn import functional as F  # noqa: N812
 from lazuli.nn._rows import LAYERS  # of cpp_api/nn/layers.txt
 
-HIDDEN = ("_freeze", "_weight", "device", "dtype")  # parameters that are no attributes
+HIDDEN = ("_freeze", "_weight", "device", "dtype")  # parameters that are not attributes
 
 
 def signature_of(layer, own):
-    """The signature of a layer's constructor in Python; `own`: that of C++."""
+    """The signature of a layer's constructor in Python; `own` is the one of C++."""
     parameters = LAYERS.get(layer.__name__, {}).get("parameters")
     if parameters is None:
         return own
@@ -31,8 +31,8 @@ def signature_of(layer, own):
 
 
 def sorted_out(layer, own, signature, arguments, named):
-    """The arguments of C++'s constructor by name, and the others; None where C++ has to say what is
-    wrong with them."""
+    """The arguments of C++'s constructor by name, and the other arguments; None if C++ shall report
+    an error in them."""
     translated = _TRANSLATED.get(layer.__name__)
     if signature is own and translated is None or len(arguments) > len(signature.parameters):
         return None
@@ -60,12 +60,12 @@ def _own_sizes(given, extras):
         extras["size"], given["size"] = tuple(given["size"]), 1
 
 
-# By layer: what makes numbers, which C++ takes, of None.
+# By layer: functions that replace None by the numbers that C++ takes.
 _TRANSLATED = {"AdaptiveAvgPool2d": _own_sizes, "RMSNorm": _own_epsilon}
 
 
 def finish(module, extras):
-    """Does to a layer that was made what its further arguments say."""
+    """Applies the further arguments to a new layer."""
     for name in ("bias", "affine"):
         if extras.get(name) is False:  # of RMSNorm
             module._unregister("weight")
@@ -84,18 +84,18 @@ def finish(module, extras):
 
 
 def module_kind(module):
-    """The name of the layer of C++ that a module is, or derives from; None: of none."""
+    """The name of the layer of C++ that a module is or derives from, or None."""
     layer = layer_of(type(module))
     return layer.__name__ if layer else None
 
 
 def layer_of(kind):
-    """The class of C++ that a class is or derives from, if it is a layer's."""
+    """The layer of C++ that a class is or derives from, or None."""
     return next((c for c in kind.__mro__ if "_lend" in vars(c)), None)
 
 
 def public_class(kind):
-    """The class of which a variant is one."""
+    """The class whose variant this is, or the class itself."""
     return next(c for c in kind.__mro__ if "_is_variant" not in vars(c) and issubclass(c, Module))
 
 
@@ -103,7 +103,7 @@ _made = {}
 
 
 def variant_of(kind, mixin):
-    """The class that derives from both, with the name of the first."""
+    """The class derived from both, with the name of the first."""
     if (kind, mixin) not in _made:
         _made[kind, mixin] = type(kind.__name__, (mixin, kind),
                                   {"_is_variant": True, "__module__": kind.__module__,
@@ -112,8 +112,8 @@ def variant_of(kind, mixin):
 
 
 def choose_class(module, extras=None):
-    """Makes a layer one of the variant that its further arguments ask for, or of its class again;
-    none is given: as they are now."""
+    """Gives a layer the class of the variant that its further arguments require, or its own class.
+    By default, the arguments are those that it has now."""
     layer = layer_of(type(module))
     if layer is None:
         return
@@ -131,7 +131,8 @@ def choose_class(module, extras=None):
 
 
 def settings_of(module):
-    """What a layer is made of, by PyTorch's names, as its attributes say now."""
+    """The present arguments of a layer by PyTorch's names: those of its constructor, or the
+    attributes that were set since."""
     own = vars(module)
     made_of = own.get("_made_of", {})
     return {name: own.get(name, value) for name, value in made_of.items()}
@@ -146,8 +147,8 @@ def _of_table(given):
     return {"num_embeddings": 1 if row is None else max(row + 1, -row), "embedding_dim": 1}
 
 
-# By layer: arguments that say what parameters there are, which forward() does not read, and small
-# ones in their place.
+# By layer: arguments that determine the parameters, which forward() does not read, with small
+# values to replace them.
 _OF_PARAMETERS = {
     "BatchNorm1d": _of_channels, "BatchNorm2d": _of_channels, "BatchNorm3d": _of_channels,
     "Conv2d": lambda given: {"in_channels": given["groups"], "out_channels": given["groups"],
@@ -160,12 +161,12 @@ _OF_PARAMETERS = {
     "RMSNorm": lambda _: {"elementwise_affine": True}}
 
 
-# By layer: attributes that PyTorch's has from its base, and the layer of which they are arguments.
+# By layer: attributes that PyTorch's layer inherits, and the layer whose arguments they are.
 _OF_OTHERS = {"ReLU6": (("min_val", "max_val"), "Hardtanh")}
 
 
 def is_setting(module, name):
-    """Whether an attribute is an argument of a layer of C++ that its forward() reads."""
+    """Whether an attribute is an argument of a layer of C++ that forward() reads."""
     made_of = vars(module).get("_made_of", ())
     names, other = _OF_OTHERS.get(module_kind(module), ((), None))
     if name in names:
@@ -179,9 +180,9 @@ def small_of(module, settings):
 
 
 def change(module, name, value):
-    """Lets a layer compute with another value of an argument.
+    """Changes the value of an argument with which a layer computes.
 
-    Nothing changes where its constructor refuses the value.
+    Nothing changes if the constructor refuses the value.
     """
     settings = {**settings_of(module), name: value}
     state = _C.get_rng_state()
@@ -194,11 +195,11 @@ def change(module, name, value):
 
 
 class _OfItself:
-    """A layer whose object has a forward() of its own."""
+    """A layer with a forward() that was set on the object."""
 
 
 class _WithIndices:
-    """MaxPool2d that says where the largest stand."""
+    """MaxPool2d with return_indices."""
 
     def forward(self, x):
         return F.max_pool2d(x, self.kernel_size, self.stride, self.padding, self.dilation,
@@ -206,8 +207,7 @@ class _WithIndices:
 
 
 class _Limited:
-    """Embedding whose rows have a norm of at most max_norm, or whose gradient counts how often a
-    row is used."""
+    """Embedding with max_norm or scale_grad_by_freq."""
 
     def forward(self, x):
         return F.embedding(x, self.weight, self.padding_idx, self.max_norm, self.norm_type,
@@ -215,7 +215,7 @@ class _Limited:
 
 
 class _Sized:
-    """AdaptiveAvgPool2d with sizes that are those of the input."""
+    """AdaptiveAvgPool2d with sizes of None, which are the input's."""
 
     def forward(self, x):
         return F.adaptive_avg_pool2d(x, self.output_size)
@@ -225,7 +225,7 @@ def _row(sizes):
     return sizes if isinstance(sizes, (tuple, list)) else ()
 
 
-# By layer: when a variant is meant, and which.
+# By layer: conditions, and the variants that they require.
 _VARIANTS = {
     "AdaptiveAvgPool2d": [(lambda given: "size" in given or None in _row(given.get("output_size")),
                            _Sized)],
@@ -257,7 +257,7 @@ def reset_norm(self):
 
 
 def reset_running_stats(self):
-    """Forgets the batches so far."""
+    """Resets the running statistics."""
     if self.running_mean is not None:
         self.running_mean.zero_()
         self.running_var.fill_(1)
@@ -272,7 +272,7 @@ def reset_table(self):
 
 
 def reset_slope(self):
-    """Makes the slope what it was at first."""
+    """Sets the slope to its initial value."""
     init.constant_(self.weight, self.init)
 
 
@@ -284,7 +284,8 @@ _RESETS = {"BatchNorm1d": reset_norm, "BatchNorm2d": reset_norm, "BatchNorm3d": 
 
 def from_pretrained(cls, embeddings, freeze=True, padding_idx=None, max_norm=None, norm_type=2.0,
                     scale_grad_by_freq=False, sparse=False):
-    """A table that begins as a tensor of rank 2, and stays so if it is frozen."""
+    """A table that starts with the values of a tensor of rank 2; `freeze` keeps it from being
+    trained."""
     if embeddings.dim() != 2:
         raise _C.InvalidArgumentError(
             f"Embedding.from_pretrained: takes a tensor of rank 2, not {embeddings.dim()}")
@@ -293,7 +294,7 @@ def from_pretrained(cls, embeddings, freeze=True, padding_idx=None, max_norm=Non
 
 
 def add_methods(layer):
-    """Gives a layer of C++ the methods that PyTorch's has."""
+    """Adds the methods of PyTorch's layer to a layer of C++."""
     name = layer.__name__
     if name in _RESETS:
         layer.reset_parameters = _RESETS[name]
@@ -305,7 +306,7 @@ def add_methods(layer):
         made = layer.__init__
 
         def __init__(self, *args, **kwargs):
-            """Takes any arguments, which say nothing: it stands where a layer was."""
+            """Takes and ignores any arguments, so that it can replace any layer."""
             made(self)
 
         layer.__init__ = __init__

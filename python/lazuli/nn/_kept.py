@@ -1,7 +1,7 @@
-"""Modules that are a function and the options of its calls: losses, and layers without parameters.
+"""Modules that call one function and keep its options as attributes: losses, and layers without
+parameters.
 
-Such a class is made of a row, as lazuli.nn._rows has them: its parameters with their defaults, and
-what _text says of the other words.
+Each class is made from a row like those of lazuli.nn._rows; lazuli.nn._text describes the keys.
 """
 
 import inspect
@@ -9,15 +9,15 @@ import inspect
 from lazuli._C.nn import Module
 from lazuli.nn import _text
 
-# Options that are tensors: they move with the module, and those with a name are in its state.
+# Options that are tensors: they are buffers of the module.
 TENSORS = ("weight", "pos_weight", "_random_samples")
 
 
 class Kept(Module):
-    """A function of tensors, whose options are attributes under PyTorch's names."""
+    """Calls a function of tensors with options, which are attributes under PyTorch's names."""
 
     _row, _function, _signature, _trains = {"shows": ""}, None, None, False  # of the class
-    _left_out = ()  # arguments of the constructor that are no options
+    _left_out = ()  # arguments of the constructor that are not passed to the function
 
     def __init__(self, *arguments, **named):
         super().__init__()
@@ -49,7 +49,8 @@ class Kept(Module):
 
 
 def kept(module, name, row, function, base=Kept):
-    """The class of a row, which derives from `base`; `module`: where it is defined."""
+    """Makes the class of a row, derived from `base`; `module` is the name of the defining
+    module."""
     signature = inspect.Signature(
         [inspect.Parameter(option, inspect.Parameter.POSITIONAL_OR_KEYWORD,
                            default=inspect.Parameter.empty if default is ... else default)
@@ -71,7 +72,8 @@ def operands_of(function):
 
 
 def row_of(function, options):
-    """The row of a function's options in PyTorch's order; those that it does not have are None."""
+    """A row for a function with options in PyTorch's order. Options that the function lacks default
+    to None."""
     has = inspect.signature(function).parameters
     return {"parameters": {option: has[option].default if option in has else None
                            for option in options.split()}, "shows": "",

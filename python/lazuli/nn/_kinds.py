@@ -1,5 +1,5 @@
-"""Classes that PyTorch's layers derive from, for isinstance() and issubclass(): here no class is
-their base."""
+"""Base classes of PyTorch's layers, for isinstance() and issubclass() only: Lazuli's layers do not
+derive from them."""
 
 from lazuli import _C
 from lazuli.nn import layers
@@ -8,7 +8,7 @@ from lazuli.nn.recurrent import Cell
 
 
 class _Kind(type):
-    """Of classes that stand for several."""
+    """The metaclass of classes that stand for several others."""
 
     def __instancecheck__(cls, x):
         return isinstance(x, cls.classes)

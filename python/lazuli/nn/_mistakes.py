@@ -1,5 +1,5 @@
-"""Mistakes that PyTorch lets pass in silence, as warnings: tensors that nobody trains, and modules
-that nobody registered."""
+"""Warnings about mistakes that PyTorch does not report: tensors that are not trained, and modules
+that are not registered."""
 
 import os
 import sys
@@ -15,12 +15,12 @@ _told = set()
 
 
 def watch(optimizer):
-    """Remembers an optimiser for as long as it lives."""
+    """Remembers an optimiser while it exists."""
     _optimizers.add(optimizer)
 
 
 def _warn(text):
-    """A warning of the line that called into this package."""
+    """Warns, naming the line that called into this package."""
     frame, level = sys._getframe(1), 2
     while frame is not None and frame.f_code.co_filename.startswith(_PACKAGE):
         frame, level = frame.f_back, level + 1

@@ -1,5 +1,4 @@
-"""The state of modules: what state_dict() and load_state_dict() do, with their hooks and what a
-module keeps besides tensors."""
+"""The state of modules: state_dict() and load_state_dict(), with their hooks and extra state."""
 
 from collections import OrderedDict, namedtuple
 
@@ -11,21 +10,20 @@ from lazuli.nn.module import _buffers, _own_buffers, _own_parameters
 
 
 class _IncompatibleKeys(namedtuple("_IncompatibleKeys", ["missing_keys", "unexpected_keys"])):
-    """What load_state_dict() found on one side only."""
+    """Names that load_state_dict() found on one side only."""
 
     def __repr__(self):
         return super().__repr__() if any(self) else "<All keys matched successfully>"
 
 
 def get_extra_state(self):
-    """What state_dict() keeps of the module besides its tensors, for a class that has such a
-    method."""
+    """The state of the module besides its tensors; a class that has such state overrides this."""
     raise RuntimeError(f"{type(self).__name__} has no extra state; a class with get_extra_state() "
                        "and set_extra_state() has")
 
 
 def set_extra_state(self, state):
-    """Takes what get_extra_state() gave, for a class that has such a method."""
+    """Takes the result of get_extra_state(); a class that has such state overrides this."""
     raise RuntimeError(f"{type(self).__name__} takes no extra state; a class with "
                        "get_extra_state() and set_extra_state() does")
 
@@ -35,15 +33,15 @@ def _has_own(module, method):
 
 
 def _own_state(module):
-    """Names and tensors of the module itself that belong to its state."""
+    """Names and tensors of the module's own state, without its submodules."""
     persistent = _buffers(module)
     return [(name, tensor) for name, tensor in (*_own_parameters(module), *_own_buffers(module))
             if persistent.get(name, True)]
 
 
 def state_dict(self, *, destination=None, prefix="", keep_vars=False):
-    """Names and tensors of all parameters and buffers, put into destination if there is one: the
-    tensors themselves, so pickle or copy what should last."""
+    """Names and tensors of all parameters and buffers, added to destination if it is given. They
+    are not copied: later changes of the module change them."""
     state = OrderedDict() if destination is None else destination
     for hook in _hooks.of(self, "state_pre"):
         hook(self, prefix, keep_vars)
@@ -60,7 +58,7 @@ def state_dict(self, *, destination=None, prefix="", keep_vars=False):
 
 
 def _refuse(module, missing, unexpected, errors):
-    """Throws PyTorch's message if there is anything to say."""
+    """Raises PyTorch's error if there are missing or unexpected names or other errors."""
     lines = []
     for what, names in (("Missing", missing), ("Unexpected", unexpected)):
         if names:
@@ -74,8 +72,7 @@ def _refuse(module, missing, unexpected, errors):
 
 
 def _names_of_one_tensor(module):
-    """Names of parameters and buffers that stand for what another name stood for first, and that
-    name."""
+    """Further names of parameters and buffers that have several, each with the first name."""
     first = {hash(tensor): name
              for name, tensor in (*module.named_parameters(), *module.named_buffers())}
     for name, tensor in (*module.named_parameters(remove_duplicate=False),
@@ -85,7 +82,7 @@ def _names_of_one_tensor(module):
 
 
 def _take_dtypes(own, state):
-    """Lets tensors that have the elements of a dict have its dtypes, too."""
+    """Gives loaded tensors the dtypes of those in the dict."""
     for name, tensor in own.items():
         if isinstance(state.get(name), Tensor) and state[name].dtype != tensor.dtype:
             tensor.set_data(state[name].detach().clone())
@@ -94,9 +91,9 @@ def _take_dtypes(own, state):
 def load_state_dict(self, state_dict, strict=True, assign=False):
     """Copies tensors or arrays into the parameters and buffers of the same names.
 
-    Those of another dtype are converted, unless `assign` lets the module's have the dtype of the
-    dict; tensors stay the same objects either way. Nothing changes unless all dims fit. Returns the
-    names that are missing and those that are unknown, which strict takes for a mistake.
+    They are converted to the module's dtypes; with `assign`, the module takes the dtypes of the
+    dict. Tensors stay the same objects either way. Nothing changes unless all dims fit. Returns the
+    missing and the unknown names; with `strict`, these are an error.
     """
     state, missing, unexpected, errors = OrderedDict(state_dict), [], [], []
     modules = [(f"{path}." if path else "", module)
@@ -126,7 +123,7 @@ def load_state_dict(self, state_dict, strict=True, assign=False):
         _take_dtypes(own, state)
     for name, value in of_extra.items():
         extra[name].set_extra_state(value)
-    for module, hook in after:  # which may take names from the result
+    for module, hook in after:  # which may remove names from the result
         hook(module, result)
     _refuse(self, *(result if strict else ((), ())), errors)
     return result

@@ -1,16 +1,17 @@
-"""Text of modules: what PyTorch prints of the same layers.
+"""The text of modules, as PyTorch prints it.
 
-A layer of C++ keeps the arguments it was made of under PyTorch's names (`arguments_of`), which are
-its attributes, too. Of a layer the rows of lazuli.nn._rows say:
+A layer of C++ keeps the arguments of its constructor under PyTorch's names (`arguments_of`); they
+are also its attributes. A row of lazuli.nn._rows describes a layer with these keys, all optional:
 
-    parameters  what the constructor takes, with defaults: ... is what C++ has, or none
-    names       PyTorch's names of the parameters of C++
-    like        an argument that stands for one which is None
-    tuples      of how many numbers an argument is a tuple, where one number stands for all
-    shows       what repr() shows, all arguments unless it is there: {x} the value alone, x? where
-                it is not the usual one
-    function    the function of nn.functional that the layer calls, if Python keeps the arguments
-    fixed       further arguments of the function
+    parameters  the constructor's parameters with their defaults; ... means the default of C++, or
+                no default
+    names       PyTorch's names of parameters that have another name in C++
+    like        for a parameter that may be None, the one whose value it then has
+    tuples      for a parameter that is kept as a tuple, the number of its elements
+    shows       what repr() shows: {x} is the value of x, x is "x=value", and x? is "x=value" unless
+                it has its default; without this key, all arguments are shown
+    function    the function of nn.functional that a layer of Python calls
+    fixed       further arguments of that function
     doc         the documentation
 """
 
@@ -33,13 +34,13 @@ def signature_of(layer):
 
 
 def with_self(signature):
-    """That of __init__(), for one of a constructor."""
+    """The signature of __init__() for that of a constructor."""
     own = inspect.Parameter("self", inspect.Parameter.POSITIONAL_OR_KEYWORD)
     return signature.replace(parameters=[own, *signature.parameters.values()])
 
 
 def completed(row, given):
-    """Arguments by PyTorch's names as its module keeps them."""
+    """Arguments by PyTorch's names, in the form in which a module keeps them."""
     for name, other in row.get("like", {}).items():
         given[name] = given[other] if given[name] is None else given[name]
     for name, n in row.get("tuples", {}).items():
@@ -66,7 +67,7 @@ def arguments_of(layer, signature, arguments, named):
 
 
 def shown_of(row, signature, given):
-    """What a layer shows between its brackets."""
+    """The text between the parentheses of a layer's repr()."""
     if "shows" not in row:
         return ", ".join(f"{name}={value!r}"
                          for name, value in given.items() if name != "inplace" or value)
@@ -79,12 +80,12 @@ def shown_of(row, signature, given):
 
 
 def indented(text):
-    """All lines but the first by two columns."""
+    """The text with all lines but the first indented by two columns."""
     return text.replace("\n", "\n  ")
 
 
 def text_of(module):
-    """Name(what extra_repr() gives and the modules in it, a line each)."""
+    """The name of a module, then its extra_repr() and its modules in parentheses, one per line."""
     own = [line for line in module.extra_repr().split("\n") if line]
     children = [f"({name}): {indented(repr(child))}" for name, child in module.named_children()]
     return lines_of(module, own, children)
@@ -98,7 +99,7 @@ def lines_of(module, own, children):
 
 
 def list_text_of(modules):
-    """Of a list: modules in a row that look alike are one line."""
+    """The text of a list of modules. Consecutive modules with the same text share a line."""
     lines = []  # the text of one, the first and the last of its kind
     for i, child in enumerate(modules):
         text = repr(child)

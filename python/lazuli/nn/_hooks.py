@@ -1,5 +1,5 @@
-"""Hooks of modules: what is called before and after forward(), with the gradients of what went in
-and came out, and with states."""
+"""Hooks of modules: before and after forward(), for gradients of inputs and outputs, and for
+states."""
 
 from lazuli._C import Tensor
 from lazuli._C.nn import Module, _use_hooks

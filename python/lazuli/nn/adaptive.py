@@ -1,4 +1,4 @@
-"""AdaptiveLogSoftmaxWithLoss: a softmax over many classes whose rare ones share small
+"""AdaptiveLogSoftmaxWithLoss: a softmax over many classes in which rare classes use small
 projections."""
 
 from collections import namedtuple
@@ -12,11 +12,11 @@ _Output = namedtuple("_ASMoutput", ["output", "loss"])
 
 
 class AdaptiveLogSoftmaxWithLoss(Module):
-    """Classes in the order of how frequent they are, cut into clusters: the head has the first and
-    one output for each other cluster.
+    """Divides classes, sorted by frequency, into clusters. The head has the outputs of the first
+    cluster, and one output for each other cluster.
 
-    forward(x [N, in_features], target [N]) gives the log-probabilities of the targets and the mean
-    of their negatives.
+    forward(x [N, in_features], target [N]) returns the log-probabilities of the targets and the
+    mean of their negatives.
     """
 
     def __init__(self, in_features, n_classes, cutoffs, div_value=4.0, head_bias=False, device=None,
@@ -46,12 +46,12 @@ class AdaptiveLogSoftmaxWithLoss(Module):
              for i, (low, high) in enumerate(zip(self.cutoffs, self.cutoffs[1:], strict=False))])
 
     def reset_parameters(self):
-        """Draws all weights anew."""
+        """Draws new values for all weights."""
         for layer in (self.head, *(layer for projection in self.tail for layer in projection)):
             layer.reset_parameters()
 
     def log_prob(self, x):
-        """Log-probabilities of all classes: [N, n_classes]."""
+        """The log-probabilities of all classes: [N, n_classes]."""
         head = self.head(x).log_softmax(1)
         parts = [head[:, :self.shortlist_size]]
         for i, projection in enumerate(self.tail):
@@ -60,7 +60,7 @@ class AdaptiveLogSoftmaxWithLoss(Module):
         return _C.cat(parts, 1)
 
     def predict(self, x):
-        """The class with the highest probability of each row."""
+        """The most probable class of each row."""
         return self.log_prob(x).argmax(1)
 
     def forward(self, x, target):

@@ -10,7 +10,7 @@ from lazuli.nn import _text
 
 
 def _place(i, size):
-    """The position that an index names, from the end if it is negative."""
+    """The position of an index, which counts from the end if it is negative."""
     i = operator.index(i)
     if not -size <= i < size:
         raise IndexError(f"index {i} is out of range: there are {size}")
@@ -18,8 +18,8 @@ def _place(i, size):
 
 
 class Sequential(Module):
-    """Modules and functions of one tensor, called one after the other; named by their positions, or
-    by an OrderedDict's keys."""
+    """Modules and functions of one tensor, called one after the other. Their names are their
+    positions, or the keys of an OrderedDict."""
 
     def __init__(self, *steps):
         super().__init__()
@@ -31,7 +31,7 @@ class Sequential(Module):
             self.extend(steps)
 
     def __setattr__(self, name, value):
-        """A module that becomes an attribute is a step, too, as one that add_module() gets."""
+        """A module that is set as an attribute is a step, too, like one of add_module()."""
         Module.__setattr__(self, name, value)
         steps = vars(self).get("_steps", {})
         if (isinstance(value, Module) and "_steps" in vars(self)) or name in steps:
@@ -59,25 +59,26 @@ class Sequential(Module):
         return list(self._steps)[_place(i, len(self))]
 
     def append(self, module):
-        """Adds a step behind the others; returns self."""
+        """Adds a step at the end; returns self."""
         self._put(str(len(self._steps)), module)
         return self
 
     def extend(self, sequential):
-        """Adds steps behind the others; returns self."""
+        """Adds steps at the end; returns self."""
         for step in sequential:
             self.append(step)
         return self
 
     def insert(self, index, module):
-        """Puts a step in front of step `index`; the names become positions again. Returns self."""
+        """Inserts a step before step `index` and renames the steps to their positions; returns
+        self."""
         steps = list(self)
         steps.insert(max(min(operator.index(index), len(steps)), -len(steps)), module)
         self._renumber(steps)
         return self
 
     def pop(self, key=-1):
-        """Takes step `key` out and gives it."""
+        """Removes step `key` and returns it."""
         step = self[key]
         del self[key]
         return step
@@ -115,7 +116,7 @@ class Sequential(Module):
 
 
 class ModuleList(Sequential):
-    """Modules by number, for a forward() that says what to do with them."""
+    """A list of modules, without a forward() of its own."""
 
     def __init__(self, modules=None):
         super().__init__(*(() if modules is None else modules))
@@ -124,7 +125,7 @@ class ModuleList(Sequential):
         return type(self)(list(self)[i]) if isinstance(i, slice) else super().__getitem__(i)
 
     def extend(self, modules):
-        """Adds modules behind the others; returns self."""
+        """Adds modules at the end; returns self."""
         return super().extend(modules)
 
     def __iadd__(self, modules):
@@ -210,14 +211,13 @@ class _Dict(Module):
 
 
 class ModuleDict(_Dict):
-    """Modules by name, for a forward() that says what to do with them."""
+    """Modules by name, without a forward() of its own."""
 
     def __init__(self, modules=None):
         super().__init__(modules)
 
     def __setattr__(self, name, value):
-        """A module that becomes an attribute is one of the dict's, as one that add_module()
-        gets."""
+        """A module that is set as an attribute is in the dict, too, like one of add_module()."""
         super().__setattr__(name, value)
         if isinstance(value, Module) and "_keys" in vars(self):
             self._keys[name] = None

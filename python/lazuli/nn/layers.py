@@ -1,5 +1,5 @@
-"""Layers that are not those of C++: convolutions of other ranks, their transposes, instance norms,
-attention; and those that rows describe, of which Python keeps the arguments."""
+"""Layers that are written in Python: convolutions of other ranks and their transposes, instance
+norms and attention; and layers made from rows, which keep the arguments of a function."""
 
 import copy
 import math
@@ -29,7 +29,8 @@ def _tuple(value, n):
 
 
 class Convolution(Module):
-    """Weight and bias, drawn as PyTorch draws them, and how the kernel moves."""
+    """The base of convolutions: weight and bias with PyTorch's initial values, and the kernel's
+    movement."""
 
     _rank, _transposed = 2, False
 
@@ -110,7 +111,8 @@ class Conv3d(Convolution):
 
 
 class TransposedConvolution(Convolution):
-    """What the gradient of a convolution for its input is."""
+    """The base of transposed convolutions, which compute the gradient of a convolution with respect
+    to its input."""
 
     _transposed = True
 
@@ -147,7 +149,7 @@ for _n in (1, 2, 3):
     _public(type(f"ConvTranspose{_n}d", (TransposedConvolution,),
                  {"_rank": _n, "_function": staticmethod(getattr(F, f"conv_transpose{_n}d")),
                   "__module__": __name__,
-                  "__doc__": f"What the gradient of a convolution of {_n} dims for its input is."}))
+                  "__doc__": f"The gradient of Conv{_n}d with respect to its input."}))
     globals()[f"ConvTranspose{_n}d"] = TransposedConvolution.__subclasses__()[-1]
 
 
@@ -172,7 +174,7 @@ class _FractionalPool(Kept):
 
 
 class _Softmax(Kept):
-    """One that guesses a dim which is not given."""
+    """A softmax that chooses a dim if none is given."""
 
     def forward(self, x):
         return self._function(x, self.dim, _stacklevel=4)
@@ -239,7 +241,7 @@ class UpsamplingNearest2d(Upsample):  # noqa: F821
 
 @_public
 class UpsamplingBilinear2d(Upsample):  # noqa: F821
-    """interpolate() by lines, with corners that keep their places."""
+    """interpolate() with mode "bilinear" and align_corners."""
 
     def __init__(self, size=None, scale_factor=None):
         super().__init__(size, scale_factor, "bilinear", True)
@@ -249,7 +251,7 @@ class UpsamplingBilinear2d(Upsample):  # noqa: F821
 
 
 class InstanceNorm(Module):
-    """Each channel of each sample to mean 0 and variance 1."""
+    """Normalises each channel of each sample to mean 0 and variance 1."""
 
     _rank = 2
 
@@ -290,8 +292,8 @@ class InstanceNorm(Module):
 
 for _n in (1, 2, 3):
     globals()[f"InstanceNorm{_n}d"] = _public(type(f"InstanceNorm{_n}d", (InstanceNorm,), {
-        "_rank": _n, "__doc__": f"Each channel of each sample of {_n} dims to mean 0 and variance "
-        "1.", "__module__": __name__}))
+        "_rank": _n, "__doc__": f"Normalises each channel of each sample of {_n} dims to mean 0 "
+        "and variance 1.", "__module__": __name__}))
 
 
 # --- products and tables
@@ -299,7 +301,7 @@ for _n in (1, 2, 3):
 
 @_public
 class Bilinear(Module):
-    """Sums of products of [..., in1] and [..., in2], each with its weight: [..., out]."""
+    """Sums of products of [..., in1] and [..., in2], each with its own weight: [..., out]."""
 
     def __init__(self, in1_features, in2_features, out_features, bias=True, device=None,
                  dtype=None):
@@ -312,7 +314,7 @@ class Bilinear(Module):
         self.reset_parameters()
 
     def reset_parameters(self):
-        """Draws weight and bias anew."""
+        """Draws new weights and a new bias."""
         bound = 1 / math.sqrt(self.weight.shape[1])
         for parameter in self.parameters():
             init.uniform_(parameter, -bound, bound)
@@ -327,7 +329,7 @@ class Bilinear(Module):
 
 @_public
 class EmbeddingBag(Module):
-    """Sums, means or largest elements of rows of a table: embedding_bag()."""
+    """Sums, means or maxima of rows of a table: embedding_bag()."""
 
     def __init__(self, num_embeddings, embedding_dim, max_norm=None, norm_type=2.0,
                  scale_grad_by_freq=False, mode="mean", sparse=False, include_last_offset=False,
@@ -358,8 +360,7 @@ class EmbeddingBag(Module):
 
 @_public
 class MultiheadAttention(Module):
-    """Attention of several heads, each to a part of what is projected: PyTorch's, with its names of
-    parameters."""
+    """Attention with several heads, with the names of PyTorch's parameters."""
 
     def __init__(self, embed_dim, num_heads, dropout=0.0, bias=True, add_bias_kv=False,
                  add_zero_attn=False, kdim=None, vdim=None, batch_first=False, device=None,
@@ -506,7 +507,7 @@ def _copies(layer, count):
 
 @_public
 class TransformerEncoder(Module):
-    """So many copies of an encoder layer, one after the other, and a norm."""
+    """A stack of copies of an encoder layer, followed by a norm."""
 
     def __init__(self, encoder_layer, num_layers, norm=None, enable_nested_tensor=True,
                  mask_check=True):
@@ -522,7 +523,7 @@ class TransformerEncoder(Module):
 
 @_public
 class TransformerDecoder(Module):
-    """So many copies of a decoder layer, one after the other, and a norm."""
+    """A stack of copies of a decoder layer, followed by a norm."""
 
     def __init__(self, decoder_layer, num_layers, norm=None):
         super().__init__()
@@ -539,7 +540,7 @@ class TransformerDecoder(Module):
 
 @_public
 class Transformer(Module):
-    """An encoder and a decoder that attends to what it gives."""
+    """An encoder, and a decoder that attends to the encoder's result."""
 
     def __init__(self, d_model=512, nhead=8, num_encoder_layers=6, num_decoder_layers=6,
                  dim_feedforward=2048, dropout=0.1, activation="relu", custom_encoder=None,

@@ -1,5 +1,5 @@
-"""Lazy modules: layers whose input size is that of their first input; from then on they are the
-layer without Lazy in its name."""
+"""Lazy modules: layers that take their input size from their first input. From then on, they are
+instances of the class without Lazy in its name."""
 
 import inspect
 
@@ -10,8 +10,8 @@ __all__ = []
 
 
 class LazyModuleMixin:
-    """A layer that has not seen an input: its parameters are there, and get their size and values
-    with it."""
+    """A layer without an input so far: its parameters exist, and get their size and values with the
+    first input."""
 
     # What it becomes, the name of the size, the dim that says it, how many dims there may be,
     # defaults of its own.
@@ -26,11 +26,11 @@ class LazyModuleMixin:
         self._layer.__init__(self, groups, *arguments, **named)
 
     def has_uninitialized_params(self):
-        """True: a layer that has seen an input is of another class."""
+        """True: after its first input, a layer is of another class."""
         return True
 
     def initialize_parameters(self, x, *_):
-        """Gives parameters and buffers the size that x says, and their first values."""
+        """Gives parameters and buffers the size of the input, and their initial values."""
         if x.dim() not in self._ranks:
             raise _C.InvalidArgumentError(
                 f"{type(self).__name__}: takes {' or '.join(map(str, self._ranks))} dims, not "
@@ -66,7 +66,7 @@ def _lazy(name, size, place, ranks, defaults=None):
     made = type(f"Lazy{name}", (LazyModuleMixin, layer), {
         "__signature__":
         inspect.Signature([p.replace(default=defaults.get(p.name, p.default)) for p in parameters]),
-        "__module__": __name__, "__doc__": f"{name} whose {size} is that of its first input.",
+        "__module__": __name__, "__doc__": f"{name} that takes its {size} from its first input.",
         "_layer": layer, "_size": size, "_place": place, "_ranks": ranks, "_defaults": defaults})
     globals()[made.__name__] = made
     __all__.append(made.__name__)

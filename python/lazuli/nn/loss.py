@@ -47,7 +47,7 @@ __all__ = [*_LOSSES, *_DISTANCES]
 
 
 def _reduction(name, size_average, reduce, stacklevel=3):
-    """What PyTorch's old arguments mean."""
+    """The reduction that PyTorch's old arguments mean."""
     kind = "none" if reduce is False else "sum" if size_average is False else "mean"
     warnings.warn(f"{name}: size_average and reduce are old; reduction={kind!r} says the same",
                   stacklevel=stacklevel)
@@ -55,7 +55,8 @@ def _reduction(name, size_average, reduce, stacklevel=3):
 
 
 def with_old_arguments(function, options):
-    """The function of a loss with its options in PyTorch's order, the old ones among them."""
+    """Wraps the function of a loss such that it takes PyTorch's old arguments, in PyTorch's
+    order."""
     places = [*operands_of(function), *options.split()]
     operands = len(places) - len(options.split())
 
@@ -87,7 +88,7 @@ for _name, (_function, _options) in _LOSSES.items():
 
 
 class Loss(Kept):
-    """What a loss module is: a function of tensors, and the options of its calls."""
+    """The base of losses: a function of tensors with its options."""
 
     _left_out = _OLD
 

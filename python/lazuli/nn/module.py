@@ -29,7 +29,7 @@ _named_parameters, _named_buffers, _drop_gradients = (Module.named_parameters, M
 
 @_method
 def __setattr__(self, name, value):
-    """A module or parameter that becomes an attribute is registered under its name."""
+    """Registers a module or parameter under the name of the attribute."""
     if isinstance(value, (Module, Parameter)) and not _is_made(self):
         raise AttributeError(
             f"{type(self).__name__}: call super().__init__() before making '{name}'")
@@ -74,7 +74,7 @@ def __delattr__(self, name):
 
 @_method
 def register_module(self, name, module):
-    """Makes the module, or None, an attribute."""
+    """Sets a module, or None, as an attribute."""
     if module is not None and not isinstance(module, Module):
         _register_module(self, name, module)  # which says what it takes
     setattr(self, name, module)
@@ -85,8 +85,8 @@ Module.add_module = register_module  # as PyTorch, which has two names for it
 
 @_method
 def register_parameter(self, name, param):
-    """Makes the tensor, or None for a parameter that is absent, an attribute; it requires a
-    gradient. KeyError for a name that something else has."""
+    """Sets a tensor as an attribute that is trained, or None for an absent parameter. KeyError if
+    the name is used for something else."""
     if not isinstance(getattr(self, name, None), Parameter):
         _check_free(self, name, "parameter")
     setattr(self, name,
@@ -100,7 +100,7 @@ def _buffers(module):
 
 
 def _check_free(module, name, kind):
-    """KeyError, as PyTorch's, where the name cannot be a parameter's or buffer's."""
+    """Raises PyTorch's KeyError if the name cannot be that of a parameter or buffer."""
     if not name or "." in name:
         raise KeyError(f"{kind} name can't {'contain' if name else 'be empty string'} "
                        f"\"{'.' if name else ''}\"")
@@ -110,11 +110,11 @@ def _check_free(module, name, kind):
 
 @_method
 def register_buffer(self, name, tensor, persistent=True):
-    """Makes an attribute of state that is not trained, such as a running mean; assigning to it
-    changes the elements.
+    """Sets a tensor that is not trained, such as a running mean, as an attribute; assigning to it
+    changes its elements.
 
-    None keeps the name for a buffer that comes later. One that is not persistent is no part of
-    state_dict(). KeyError for a name that something else has.
+    None reserves the name for a later buffer. A buffer that is not persistent is not in
+    state_dict(). KeyError if the name is used for something else.
     """
     if name not in _buffers(self):
         _check_free(self, name, "buffer")
@@ -123,8 +123,8 @@ def register_buffer(self, name, tensor, persistent=True):
 
 
 def _own(module, of_cpp, of_python):
-    """What the module itself has: a layer of C++ registers it there, another one has it as
-    attributes."""
+    """The tensors of the module itself: a layer of C++ registers them in C++, other modules have
+    them as attributes."""
     of_layer = of_cpp(module) if hasattr(module, "_clone") else ()
     own = {name: getattr(module, name, tensor) for name, tensor in of_layer if "." not in name}
     own.update((name, tensor) for name, tensor in of_python.items() if isinstance(tensor, Tensor))
@@ -155,8 +155,8 @@ def _walk(module, own, prefix, recurse, remove_duplicate):
 
 @_method
 def named_parameters(self, prefix="", recurse=True, remove_duplicate=True):
-    """Pairs of dotted names and parameters: 'conv1.weight'; each parameter once unless
-    remove_duplicate is off."""
+    """Pairs of dotted names, such as 'conv1.weight', and parameters. Each parameter appears once
+    unless remove_duplicate is off."""
     return _walk(self, _own_parameters, prefix, recurse, remove_duplicate)
 
 
@@ -196,13 +196,13 @@ def children(self):
 
 @_method
 def modules(self, remove_duplicate=True):
-    """This module and all in it, each once unless remove_duplicate is off."""
+    """This module and all modules in it, each once unless remove_duplicate is off."""
     return (module for _, module in self.named_modules(remove_duplicate=remove_duplicate))
 
 
 @_method
 def named_modules(self, memo=None, prefix="", remove_duplicate=True):
-    """Pairs of dotted names and modules: this one, named '', and all in it."""
+    """Pairs of dotted names and modules: this module, named '', and all modules in it."""
     memo = set() if memo is None else memo
     if id(self) in memo:
         return
@@ -216,7 +216,7 @@ def named_modules(self, memo=None, prefix="", remove_duplicate=True):
 
 
 def _found(module, target, kind):
-    """The attribute of a dotted name, which is of this kind."""
+    """The attribute with a dotted name; it must be an instance of `kind`."""
     value = module
     for name in target.split(".") if target else ():
         found = getattr(value, name, None) if isinstance(value, Module) else None
@@ -230,13 +230,13 @@ def _found(module, target, kind):
 
 @_method
 def get_submodule(self, target):
-    """The module of a dotted name: 'body.0'; '' is this one."""
+    """The module with a dotted name such as 'body.0'; '' is this one."""
     return _found(self, target, Module)
 
 
 @_method
 def set_submodule(self, target, module, strict=False):
-    """Makes the module the one of a dotted name; strict: only where there is one."""
+    """Replaces the module with a dotted name; without strict, the name may be new."""
     if not target:
         raise ValueError("Cannot set the submodule without a target name!")
     if not isinstance(module, Module):
@@ -253,7 +253,7 @@ def set_submodule(self, target, module, strict=False):
 
 @_method
 def get_parameter(self, target):
-    """The parameter of a dotted name."""
+    """The parameter with a dotted name."""
     found, (path, _, name) = _found(self, target, Tensor), target.rpartition(".")
     if name not in dict(_own_parameters(self.get_submodule(path))):
         raise AttributeError(f"`{name}` is not a parameter")
@@ -262,7 +262,7 @@ def get_parameter(self, target):
 
 @_method
 def get_buffer(self, target):
-    """The buffer of a dotted name."""
+    """The buffer with a dotted name."""
     path, _, name = target.rpartition(".")
     buffers = dict(_own_buffers(self.get_submodule(path)))
     if name not in buffers:
@@ -272,7 +272,7 @@ def get_buffer(self, target):
 
 @_method
 def apply(self, fn):
-    """Calls the function with every module, inner ones first; returns self."""
+    """Calls the function with every module, submodules first; returns self."""
     for child in self.children():
         child.apply(fn)
     fn(self)
@@ -281,7 +281,7 @@ def apply(self, fn):
 
 @_method
 def train(self, mode=True):
-    """Training mode of this and all modules in it; returns self."""
+    """Sets the training mode of this module and all modules in it; returns self."""
     self._train(mode)
     return self
 
@@ -293,7 +293,7 @@ def eval(self):
 
 
 def _set_training(self, mode):
-    """Training mode of this module alone, which train() sets of all in it, too."""
+    """Sets the training mode of this module only; train() includes its submodules."""
     inner = [(module, module.training) for module in self.modules() if module is not self]
     self._train(mode)
     for module, was in inner:  # outer ones first
@@ -304,7 +304,7 @@ Module.training = Module.training.setter(_set_training)
 
 
 def _convert(tensor, dtype):
-    """Gives a parameter or buffer, which stays the same, and its gradient another dtype."""
+    """Converts a parameter or buffer in place, and its gradient, to another dtype."""
     gradient = tensor.grad
     tensor.set_data(tensor.detach().type(dtype))
     if gradient is not None:
@@ -313,8 +313,8 @@ def _convert(tensor, dtype):
 
 @_method
 def to(self, *targets, dtype=None, device=None, non_blocking=False, memory_format=None):
-    """Moves parameters and buffers, which stay the same tensors, and converts those of floats;
-    returns self. How elements lie in memory is the compiler's."""
+    """Moves parameters and buffers to a device, and converts those of floats to a dtype, in place;
+    returns self. The memory format has no effect."""
     targets = tuple(target for target in targets if not isinstance(target, bool))  # non_blocking
     dtype, device = to_arguments(targets, dtype, device)
     if dtype is not None:
@@ -327,7 +327,7 @@ def to(self, *targets, dtype=None, device=None, non_blocking=False, memory_forma
 
 
 def _convert_all(self, dst_type):
-    """Converts all parameters and buffers, those of integers, too; returns self."""
+    """Converts all parameters and buffers, including those of integers; returns self."""
     for tensor in (*self.parameters(), *self.buffers()):
         _convert(tensor, dst_type)
     return self
@@ -339,20 +339,20 @@ Module.type = _convert_all
 
 @_method
 def to_empty(self, *, device, recurse=True):
-    """Moves parameters and buffers to the device; no memory is shown that nobody wrote, so the
-    elements come along. Returns self."""
+    """Moves parameters and buffers to the device with their elements: uninitialised memory is never
+    visible. Returns self."""
     return self.to(device) if device is not None else self
 
 
 @_method
 def share_memory(self):
-    """Returns self: processes share no tensors; workers of data loaders send arrays."""
+    """Returns self: processes do not share tensors; workers of data loaders send arrays."""
     return self
 
 
 @_method
 def compile(self, *args, **kwargs):
-    """Nothing: what is recorded is compiled at each sync."""
+    """Does nothing: every sync compiles what was recorded."""
 
 
 Module.cuda = cuda
@@ -373,7 +373,7 @@ _method(_conversion("cpu", "cpu"))
 
 @_method
 def requires_grad_(self, requires_grad=True):
-    """Whether the parameters are trained; returns self."""
+    """Sets whether the parameters are trained; returns self."""
     for parameter in self.parameters():
         parameter.requires_grad = requires_grad
     return self
@@ -396,8 +396,8 @@ def _get_name(self):
 
 @_method
 def extra_repr(self):
-    """What repr() shows besides the modules in this one; a class may say more of itself, in
-    lines."""
+    """The part of repr() before the submodules, which may have several lines; a class may override
+    this."""
     if "_made_of" not in vars(self):
         return ""
     layer = _extras.layer_of(type(self))
@@ -411,7 +411,7 @@ def __repr__(self):
 
 
 def _argument(self, name):
-    """The arguments that a layer was made of, by PyTorch's names."""
+    """The arguments of a layer's constructor, by PyTorch's names."""
     made_of = vars(self).get("_made_of", {})
     if name in made_of:
         return made_of[name]
@@ -424,8 +424,8 @@ Module.__getattr__ = _argument
 
 
 def _made_again(kind, arguments, named):
-    """What pickle makes of a module before it has its state; of a layer of C++ with the arguments
-    that it was made of."""
+    """A module as pickle needs it before it sets the state; a layer of C++ is made from its
+    arguments."""
     made = kind.__new__(kind)
     (_extras.layer_of(kind) or Module).__init__(made, *arguments, **named)
     return made
@@ -436,14 +436,13 @@ _OF_LAYERS = ("_made_by", "_made_of", "_tensors")
 
 
 def _tensors_of(module):
-    """Pairs of the names and tensors that a layer of C++ has itself, besides what it has as
-    attributes."""
+    """Pairs of names and tensors of a layer of C++, without its attributes of Python."""
     return [(name, tensor) for name, tensor in (*_own_parameters(module), *_own_buffers(module))
             if name not in vars(module)]
 
 
 def _drop_others(made, names):
-    """Takes from a layer that was made again the tensors that the first one has not got."""
+    """Removes tensors from a layer that was made again, unless the original has them."""
     for name, _ in _tensors_of(made):
         if name not in names:
             made._unregister(name)
@@ -452,8 +451,8 @@ def _drop_others(made, names):
 
 @_method
 def __reduce_ex__(self, protocol):
-    """A module travels as its attributes; a layer of C++ as the arguments of its constructor and
-    its tensors, too."""
+    """A module is pickled as its attributes; a layer of C++ also as its constructor's arguments and
+    its tensors."""
     tensors, arguments = None, ((), {})
     if _extras.is_of_cpp(self):
         tensors = [(name, tensor.detach(), tensor.requires_grad)
@@ -486,7 +485,7 @@ def __setstate__(self, state):
 
 @_method
 def __deepcopy__(self, memo):
-    """A module of its own: tensors and other attributes are copied."""
+    """A copy of the module, its tensors and its other attributes."""
     made = memo[id(self)] = self._new_like(memo)
     buffers = _buffers(self)
     for name, value in vars(self).items():
@@ -505,7 +504,7 @@ def __deepcopy__(self, memo):
 
 @_method
 def _new_like(self, memo):
-    """A module of this class, a layer with copies of its tensors."""
+    """A new module of this class; for a layer, with copies of its tensors."""
     if not _extras.is_of_cpp(self):
         return _made_again(_extras.public_class(type(self)), (), {})
     made = _made_again(_extras.public_class(type(self)), *self._made_by)
@@ -519,13 +518,13 @@ def _new_like(self, memo):
 
 
 def _remember_arguments(layer):
-    """Gives a layer of C++ PyTorch's further arguments and methods, and lets its repr() show what
-    it was made of."""
+    """Adds PyTorch's further arguments and methods to a layer of C++, and keeps its arguments for
+    repr()."""
     made, own = layer.__init__, _text.signature_of(layer)
     signature = _extras.signature_of(layer, own)
 
     def like(settings):
-        """A layer of these settings, by PyTorch's names, and the further arguments among them."""
+        """A layer made from these settings, by PyTorch's names, and its further arguments."""
         known = {name: value for name, value in settings.items()
                  if {name, *_C._own_names(name)} & signature.parameters.keys()}
         given, extras = _extras.sorted_out(layer, own, signature, (), known) or (known, {})

@@ -13,7 +13,7 @@ _GATES = {"RNN_TANH": 1, "RNN_RELU": 1, "LSTM": 4, "GRU": 3}
 
 
 class Cell(Module):
-    """Weights of the input and the hidden state, of so many gates."""
+    """The base of cells: weights for the input and the hidden state, for each gate."""
 
     _gates = 1
 
@@ -33,7 +33,7 @@ class Cell(Module):
         self.reset_parameters()
 
     def reset_parameters(self):
-        """Draws all weights anew."""
+        """Draws new values for all weights."""
         bound = 1 / math.sqrt(self.hidden_size)
         for parameter in self.parameters():
             init.uniform_(parameter, -bound, bound)
@@ -96,7 +96,7 @@ class GRUCell(Cell):
 
 
 class LSTMCell(Cell):
-    """Long short-term memory: takes and gives a hidden state and a cell's."""
+    """Long short-term memory: takes and returns a hidden state and a cell state."""
 
     _gates = 4
 

@@ -18,8 +18,8 @@ def _number(text):
 
 
 def save(optimizer, path):
-    """Writes the state of an optimiser as a safetensors file: the tensors, and as text options and
-    what is counted."""
+    """Writes the state of an optimiser as a safetensors file: tensors, and options and counts as
+    text."""
     tensors, texts = ({}, {"optimizer": type(optimizer).__name__,
                            "groups": str(len(optimizer.param_groups))})
     packed = optimizer.state_dict()
@@ -46,7 +46,7 @@ def save(optimizer, path):
 
 
 def load(optimizer, path):
-    """Reads it; nothing changes unless all fits."""
+    """Loads such a file; nothing changes unless everything fits."""
     try:
         _load(optimizer, path)
     except (KeyError, IndexError, ValueError, TypeError) as error:

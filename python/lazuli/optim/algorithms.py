@@ -15,8 +15,8 @@ _AT_LEAST_0 = {name: name for name in ("weight_decay", "momentum", "momentum_dec
 
 
 def _options(arguments):
-    """The options among the locals of a constructor, in its order; ValueError where one is outside
-    of its range."""
+    """The options among the local variables of a constructor, in its order; ValueError for an
+    option out of range."""
     options = {name: value for name, value in arguments.items()
                if name not in ("self", "params", "__class__")}
     check_lr(options["lr"])
@@ -47,8 +47,8 @@ class _InCpp(Optimizer):
     _runs_pending = True
 
     def step(self, closure=None):
-        """Records one update of every parameter that has a gradient, after the closure, whose loss
-        it returns."""
+        """Records one update of every parameter that has a gradient. A closure is called first;
+        step() returns its loss."""
         loss = None
         if closure is not None:
             with enable_grad():
@@ -126,7 +126,7 @@ class RAdam(_InCpp):
 
 
 class Adamax(_InCpp):
-    """Adam with the largest gradient in place of the variance (Kingma and Ba, 2015)."""
+    """Adam with the largest gradient instead of the variance (Kingma and Ba, 2015)."""
 
     _record = staticmethod(_C.optim._step_Adamax)
 
@@ -164,7 +164,7 @@ class Adagrad(_InCpp):
             self._start()
 
     def _start(self):
-        """The sums are there before the first step, as in PyTorch."""
+        """Creates the sums before the first step, as PyTorch does."""
         for group in self.param_groups:
             for p in group["params"]:
                 if p not in self.state:
@@ -173,7 +173,7 @@ class Adagrad(_InCpp):
                     self.state[p] = {"step": 0.0, "sum": _C.full_like(p.detach(), start)}
 
     def share_memory(self):
-        """Nothing: the state is not shared between processes."""
+        """Does nothing: processes do not share the state."""
 
 
 class Adadelta(_InCpp):
@@ -215,8 +215,8 @@ class Rprop(_InCpp):
 
 
 class Lion(_InCpp):
-    """Lion (Chen et al., 2023), which PyTorch has not: moves by lr in the direction of a mean's
-    sign."""
+    """Lion (Chen et al., 2023), which PyTorch does not have: moves by lr in the direction of the
+    sign of a running mean."""
 
     _record = staticmethod(_C.optim._step_Lion)
 
@@ -251,8 +251,8 @@ class Adafactor(_InCpp):
 
 
 class SparseAdam(Optimizer):
-    """Adam for sparse gradients, of which there are none here: a step is an error, as it is in
-    PyTorch for dense ones."""
+    """Adam for sparse gradients, which do not exist here: a step is an error, as in PyTorch for
+    dense gradients."""
 
     def __init__(self, params, lr=1e-3, betas=(0.9, 0.999), eps=1e-8, maximize=False):
         check_lr(lr, positive=True)
@@ -266,7 +266,7 @@ class SparseAdam(Optimizer):
             raise ValueError(f"SparseAdam: takes no complex parameters, as those at {places} are")
 
     def step(self, closure=None):
-        """Refuses gradients, which are dense."""
+        """Raises an error if there are gradients, which are always dense."""
         loss = None
         if closure is not None:
             with enable_grad():

@@ -136,7 +136,7 @@ class LBFGS(Optimizer):
             at += count
 
     def step(self, closure):
-        """Moves the parameters as long as it pays; returns the loss before."""
+        """Moves the parameters while the loss decreases; returns the loss before."""
         with no_grad():
             return self._minimize(closure)
 

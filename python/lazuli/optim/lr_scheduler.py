@@ -1,9 +1,9 @@
-"""Schedules of learning rates, as PyTorch has them: made of an optimiser, whose groups they change
-at each step().
+"""Schedules of learning rates, as in PyTorch: they are made of an optimiser, and change the rates
+of its groups at each step().
 
-Most go on from the present rate, so that several schedules of one optimiser multiply; step(epoch)
-and SequentialLR, which begins a schedule anew, use the closed form. Changing a learning rate
-compiles nothing.
+Most compute the next rate from the present one, so several schedules of one optimiser multiply.
+step(epoch) and SequentialLR, which restarts a schedule, use the closed form. Changing a learning
+rate does not compile anything.
 """
 
 import math
@@ -34,7 +34,7 @@ def _set(group, key, value):
 
 
 def _for_groups(name, optimizer, value):
-    """One value for each group."""
+    """A list with one value per group."""
     groups = len(optimizer.param_groups)
     if not isinstance(value, (list, tuple)):
         return [value] * groups
@@ -49,7 +49,7 @@ def _check_optimizer(optimizer):
 
 
 def _mark_steps(optimizer):
-    """From now on optimizer.step() is known to have been called."""
+    """Records from now on whether optimizer.step() was called."""
     if "_opt_called" not in vars(optimizer):
         optimizer._opt_called = False
 
@@ -60,9 +60,9 @@ def _mark_steps(optimizer):
 
 
 class LRScheduler:
-    """What schedules have.
+    """The base of schedules.
 
-    One of your own has get_lr(), which gives a rate for each group at self.last_epoch.
+    A schedule of your own defines get_lr(), which returns one rate per group for self.last_epoch.
     """
 
     _is_initial = False
@@ -92,11 +92,11 @@ class LRScheduler:
             self._is_initial = False
 
     def state_dict(self):
-        """What load_state_dict() takes: everything but the optimiser and functions."""
+        """The state for load_state_dict(): everything but the optimiser and functions."""
         return {key: value for key, value in vars(self).items() if key not in self._left_out}
 
     def load_state_dict(self, state_dict):
-        """Goes on from a state."""
+        """Continues from a state."""
         self.__dict__.update(state_dict)
 
     def get_last_lr(self):
@@ -104,11 +104,18 @@ class LRScheduler:
         return self._last_lr
 
     def get_lr(self):
-        """The rates at self.last_epoch, from those before."""
+        """The rates at self.last_epoch, from the rates before; some schedules also set the
+        momentum."""
+        if not self._inside_step:
+            warnings.warn("get_lr() is for step(); get_last_lr() gives the learning rates of now",
+                          UserWarning, stacklevel=2)
+        return self._rates()
+
+    def _rates(self):
         raise NotImplementedError
 
     def step(self, epoch=None):
-        """Goes on to the next step; with an epoch, to that one."""
+        """Advances to the next step, or to the given epoch."""
         if self._step_count == 1 and not self.optimizer._opt_called:
             warnings.warn("a schedule went on before the first step of its optimiser, so the first "
                           "learning rate is never used: call optimizer.step(), then "
@@ -128,11 +135,6 @@ class LRScheduler:
             _set(group, "lr", lr)
         self._last_lr = _values(self.optimizer, "lr")
 
-    def _warn_outside(self):
-        if not self._inside_step:
-            warnings.warn("get_lr() is for step(); get_last_lr() gives the learning rates of now",
-                          UserWarning, stacklevel=3)
-
     def _present(self):
         return _values(self.optimizer, "lr")
 
@@ -141,7 +143,7 @@ class LRScheduler:
 
 
 def _state_of_functions(functions):
-    """What objects that are called keep; plain functions keep nothing."""
+    """The attributes of callable objects; None for plain functions."""
     return [None if isinstance(f, types.FunctionType) else vars(f).copy() for f in functions]
 
 
@@ -166,11 +168,12 @@ class _OfFunctions(LRScheduler):
         return factors
 
     def state_dict(self):
-        """What load_state_dict() takes; of functions only what objects that are called keep."""
+        """The state for load_state_dict(). Functions are left out, but the attributes of callable
+        objects are kept."""
         return super().state_dict() | {"lr_lambdas": _state_of_functions(self.lr_lambdas)}
 
     def load_state_dict(self, state_dict):
-        """Goes on from a state."""
+        """Continues from a state."""
         kept = state_dict["lr_lambdas"]
         self.__dict__.update({key: value
                               for key, value in state_dict.items() if key != "lr_lambdas"})
@@ -180,20 +183,16 @@ class _OfFunctions(LRScheduler):
 
 
 class LambdaLR(_OfFunctions):
-    """base * lr_lambda(t); a list has a function for each group."""
+    """base * lr_lambda(t); a list has one function per group."""
 
-    def get_lr(self):
-        """The rates at self.last_epoch."""
-        self._warn_outside()
+    def _rates(self):
         return [base * factor for base, factor in zip(self.base_lrs, self._factors(), strict=True)]
 
 
 class MultiplicativeLR(_OfFunctions):
     """The present rate times lr_lambda(t)."""
 
-    def get_lr(self):
-        """The rates at self.last_epoch, from those before."""
-        self._warn_outside()
+    def _rates(self):
         if self._is_initial:
             return self._present()
         return [lr * factor for lr, factor in zip(self._present(), self._factors(), strict=True)]
@@ -206,9 +205,7 @@ class StepLR(LRScheduler):
         self.step_size, self.gamma = step_size, gamma
         super().__init__(optimizer, last_epoch)
 
-    def get_lr(self):
-        """The rates at self.last_epoch, from those before."""
-        self._warn_outside()
+    def _rates(self):
         drops = self.last_epoch != 0 and self.last_epoch % self.step_size == 0
         return self._times(self.gamma) if drops else self._present()
 
@@ -223,9 +220,7 @@ class MultiStepLR(LRScheduler):
         self.milestones, self.gamma = Counter(milestones), gamma
         super().__init__(optimizer, last_epoch)
 
-    def get_lr(self):
-        """The rates at self.last_epoch, from those before."""
-        self._warn_outside()
+    def _rates(self):
         if self.last_epoch not in self.milestones:
             return self._present()
         return self._times(self.gamma ** self.milestones[self.last_epoch])
@@ -244,9 +239,7 @@ class ConstantLR(LRScheduler):
         self.factor, self.total_iters = factor, total_iters
         super().__init__(optimizer, last_epoch)
 
-    def get_lr(self):
-        """The rates at self.last_epoch, from those before."""
-        self._warn_outside()
+    def _rates(self):
         if self.last_epoch == 0:
             return self._times(self.factor)
         return (self._times(1.0 / self.factor) if self.last_epoch == self.total_iters
@@ -258,8 +251,8 @@ class ConstantLR(LRScheduler):
 
 
 class LinearLR(LRScheduler):
-    """base times a factor that goes in a line from start_factor to end_factor over total_iters and
-    stays there."""
+    """base times a factor that changes linearly from start_factor to end_factor over total_iters
+    steps and then stays constant."""
 
     def __init__(self, optimizer, start_factor=1.0 / 3, end_factor=1.0, total_iters=5,
                  last_epoch=-1):
@@ -270,9 +263,7 @@ class LinearLR(LRScheduler):
         self.start_factor, self.end_factor, self.total_iters = start_factor, end_factor, total_iters
         super().__init__(optimizer, last_epoch)
 
-    def get_lr(self):
-        """The rates at self.last_epoch, from those before."""
-        self._warn_outside()
+    def _rates(self):
         if self.last_epoch == 0:
             return self._times(self.start_factor)
         if self._is_initial or self.last_epoch > self.total_iters:
@@ -294,9 +285,7 @@ class ExponentialLR(LRScheduler):
         self.gamma = gamma
         super().__init__(optimizer, last_epoch)
 
-    def get_lr(self):
-        """The rates at self.last_epoch, from those before."""
-        self._warn_outside()
+    def _rates(self):
         return self._present() if self._is_initial else self._times(self.gamma)
 
     def _get_closed_form_lr(self):
@@ -310,9 +299,7 @@ class PolynomialLR(LRScheduler):
         self.total_iters, self.power = total_iters, power
         super().__init__(optimizer, last_epoch)
 
-    def get_lr(self):
-        """The rates at self.last_epoch, from those before."""
-        self._warn_outside()
+    def _rates(self):
         if self._is_initial or self.last_epoch > self.total_iters:
             return self._present()
         left = (1.0 - self.last_epoch / self.total_iters) / (
@@ -325,15 +312,13 @@ class PolynomialLR(LRScheduler):
 
 
 class CosineAnnealingLR(LRScheduler):
-    """From the base along half a cosine to eta_min at step T_max, and back."""
+    """Half a cosine from the base to eta_min at step T_max, and back."""
 
     def __init__(self, optimizer, T_max, eta_min=0.0, last_epoch=-1):  # noqa: N803
         self.T_max, self.eta_min = T_max, eta_min
         super().__init__(optimizer, last_epoch)
 
-    def get_lr(self):
-        """The rates at self.last_epoch, from those before."""
-        self._warn_outside()
+    def _rates(self):
         t, low = self.last_epoch, self.eta_min
         if self._is_initial:
             return self._present()
@@ -354,8 +339,8 @@ class CosineAnnealingLR(LRScheduler):
 
 
 class CosineAnnealingWarmRestarts(LRScheduler):
-    """Half a cosine from the base to eta_min over T_0 steps, then again, each time T_mult times as
-    long."""
+    """Half a cosine from the base to eta_min over T_0 steps, then again; each cycle is T_mult times
+    as long as the one before."""
 
     def __init__(self, optimizer, T_0, T_mult=1, eta_min=0.0, last_epoch=-1):  # noqa: N803
         if not isinstance(T_0, int) or T_0 <= 0:
@@ -371,14 +356,12 @@ class CosineAnnealingWarmRestarts(LRScheduler):
                                                                      last_epoch)
         super().__init__(optimizer, last_epoch)
 
-    def get_lr(self):
-        """The rates at self.T_cur of a cycle of self.T_i steps."""
-        self._warn_outside()
+    def _rates(self):
         share = (1 + math.cos(math.pi * self.T_cur / self.T_i)) / 2
         return [self.eta_min + (base - self.eta_min) * share for base in self.base_lrs]
 
     def step(self, epoch=None):
-        """Goes on to the next step; with an epoch, which may be a fraction, to that one."""
+        """Advances to the next step, or to the given epoch, which may be a fraction."""
         if epoch is None and self.last_epoch < 0:
             epoch = 0
         if epoch is None:
@@ -427,7 +410,7 @@ class _OfSchedulers(LRScheduler):
 
 
 class SequentialLR(_OfSchedulers):
-    """One schedule after the other: schedule i + 1 begins, at its step 0, at milestone i."""
+    """One schedule after the other: schedule i + 1 starts with its step 0 at milestone i."""
 
     def __init__(self, optimizer, schedulers, milestones, last_epoch=-1):
         name = type(self).__name__
@@ -454,7 +437,7 @@ class SequentialLR(_OfSchedulers):
             scheduler.last_epoch -= 1
 
     def step(self):
-        """Goes on to the next step."""
+        """Advances to the next step."""
         self.last_epoch += 1
         i = bisect_right(self._milestones, self.last_epoch)
         scheduler = self._schedulers[i]
@@ -466,7 +449,7 @@ class SequentialLR(_OfSchedulers):
 
 
 class ChainedScheduler(_OfSchedulers):
-    """Several schedules at once, whose factors multiply."""
+    """Several schedules at the same time, whose factors multiply."""
 
     def __init__(self, schedulers, optimizer=None):
         name = type(self).__name__
@@ -478,7 +461,7 @@ class ChainedScheduler(_OfSchedulers):
         self._last_lr = _values(optimizer, "lr")
 
     def step(self):
-        """Goes on to the next step."""
+        """Advances to the next step."""
         for scheduler in self._schedulers:
             scheduler.step()
         self._last_lr = _values(self.optimizer, "lr")
@@ -517,11 +500,11 @@ class ReduceLROnPlateau(LRScheduler):
 
     @property
     def in_cooldown(self):
-        """Whether steps are not counted, after a reduction."""
+        """Whether bad epochs are not counted, because of a recent reduction."""
         return self.cooldown_counter > 0
 
     def step(self, metrics, epoch=None):
-        """Takes the metric of an epoch."""
+        """Processes the metric of an epoch."""
         metric = float(metrics)
         self.last_epoch = self.last_epoch + 1 if epoch is None else epoch
         if self._is_better(metric, self.best):
@@ -558,7 +541,7 @@ class ReduceLROnPlateau(LRScheduler):
 
 
 def _has_momentum(optimizer):
-    """Whether it is in betas; ValueError if there is none."""
+    """Whether the momentum is in betas; ValueError if the optimiser has no momentum."""
     if "momentum" not in optimizer.defaults and "betas" not in optimizer.defaults:
         raise ValueError("cycle_momentum is for optimisers with momentum or betas")
     return "betas" in optimizer.defaults
@@ -572,7 +555,8 @@ def _set_momentum(group, momentum, in_betas):
 
 
 class _OfMomentum(LRScheduler):
-    """Schedules that change the momentum, or the first of betas, against the learning rate."""
+    """The base of schedules that change the momentum, or the first beta, in the direction opposite
+    to the learning rate."""
 
     def _start_momentum(self, base, most, last_epoch):
         optimizer = self.optimizer
@@ -588,8 +572,7 @@ class _OfMomentum(LRScheduler):
 
 
 class CyclicLR(_OfMomentum):
-    """Lines from base_lr up to max_lr in step_size_up steps and back, again and again (Smith,
-    2017)."""
+    """Lines from base_lr up to max_lr in step_size_up steps and back, repeatedly (Smith, 2017)."""
 
     _left_out = ("optimizer", "_scale_fn_custom")
 
@@ -624,15 +607,13 @@ class CyclicLR(_OfMomentum):
         self.base_lrs = base_lrs
 
     def scale_fn(self, x):
-        """The height of a cycle's top, 1 at first, by the number of the cycle or of the step."""
+        """The height of a cycle, which starts as 1, for the number of the cycle or of the step."""
         if self._scale_fn_custom is not None:
             return self._scale_fn_custom(x)
         return {"triangular": 1.0, "triangular2": 1 / (2.0 ** (x - 1)),
                 "exp_range": self.gamma ** x}[self.mode]
 
-    def get_lr(self):
-        """The rates at self.last_epoch; sets the momentum, too."""
-        self._warn_outside()
+    def _rates(self):
         cycle = math.floor(1 + self.last_epoch / self.total_size)
         x = 1.0 + self.last_epoch / self.total_size - cycle
         share = x / self.step_ratio if x <= self.step_ratio else (x - 1) / (self.step_ratio - 1)
@@ -645,13 +626,14 @@ class CyclicLR(_OfMomentum):
                 for low, high in zip(self.base_lrs, self.max_lrs, strict=True)]
 
     def state_dict(self):
-        """What load_state_dict() takes; of scale_fn only what an object that is called keeps."""
+        """The state for load_state_dict(). scale_fn is left out, but the attributes of a callable
+        object are kept."""
         fn = self._scale_fn_custom
         kept = None if fn is None or isinstance(fn, types.FunctionType) else vars(fn).copy()
         return super().state_dict() | {"_scale_fn_custom": kept}
 
     def load_state_dict(self, state_dict):
-        """Goes on from a state."""
+        """Continues from a state."""
         kept = state_dict.get("_scale_fn_custom")
         super().load_state_dict({key: value
                                  for key, value in state_dict.items() if key != "_scale_fn_custom"})
@@ -661,7 +643,7 @@ class CyclicLR(_OfMomentum):
 
 class OneCycleLR(_OfMomentum):
     """One cycle (Smith and Topin, 2017): from max_lr / div_factor up to max_lr for the share
-    pct_start of the steps, then down to that of the start / final_div_factor."""
+    pct_start of the steps, then down to the initial rate / final_div_factor."""
 
     def __init__(self, optimizer, max_lr, total_steps=None, epochs=None, steps_per_epoch=None,
                  pct_start=0.3, anneal_strategy="cos", cycle_momentum=True, base_momentum=0.85,
@@ -712,9 +694,7 @@ class OneCycleLR(_OfMomentum):
             return (end - start) * share + start
         return end + (start - end) / 2.0 * (math.cos(math.pi * share) + 1)
 
-    def get_lr(self):
-        """The rates at self.last_epoch; sets the momentum, too."""
-        self._warn_outside()
+    def _rates(self):
         t = self.last_epoch
         if t > self.total_steps:
             raise ValueError(f"OneCycleLR: step {t} is behind the last one of {self.total_steps}")

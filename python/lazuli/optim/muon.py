@@ -7,7 +7,7 @@ from lazuli.optim.optimizer import number, shown
 
 
 class Muon(_InCpp):
-    """Muon (Jordan, 2024), of matrices only; the other parameters go to another optimiser."""
+    """Muon (Jordan, 2024), for matrices only; other parameters need another optimiser."""
 
     @staticmethod
     def _record(groups, state, stepper):

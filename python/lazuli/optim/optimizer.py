@@ -1,4 +1,4 @@
-"""Optimizer: groups of parameters with their options, what is kept of each parameter, and hooks."""
+"""Optimizer: groups of parameters with their options, the state of each parameter, and hooks."""
 
 import functools
 import warnings
@@ -34,12 +34,12 @@ def register_optimizer_step_post_hook(hook):
 
 
 def number(value):
-    """The number that an option is, which may be a tensor."""
+    """The number of an option, which may be a tensor."""
     return value.item() if isinstance(value, Tensor) else value
 
 
 def shown(value):
-    """In a message: a value, or what it is instead of one."""
+    """The text of a value in a message, or of its type."""
     return value if isinstance(value, (int, float, str)) else f"a {type(value).__name__}"
 
 
@@ -167,7 +167,7 @@ class Optimizer:
     # --- groups
 
     def add_param_group(self, param_group):
-        """Adds a group: a dict with "params" and options that differ from the defaults."""
+        """Adds a group: a dict with "params", and with options that differ from the defaults."""
         if not isinstance(param_group, dict):
             raise TypeError(f"{type(self).__name__}: a group of parameters is a dict, not "
                             f"{type(param_group).__name__}")
@@ -210,7 +210,7 @@ class Optimizer:
         self.param_groups.append(param_group)
 
     def zero_grad(self, set_to_none=True):
-        """Drops the gradients, or makes them 0."""
+        """Removes the gradients, or sets them to 0."""
         for group in self.param_groups:
             for p in group["params"]:
                 if set_to_none:
@@ -219,7 +219,7 @@ class Optimizer:
                     p.grad = _C.zeros_like(p.grad)
 
     def step(self, closure=None):
-        """Moves the parameters; a closure, which computes the loss and its gradients, is called
+        """Updates the parameters. A closure, which computes the loss and the gradients, is called
         first."""
         raise NotImplementedError
 
@@ -255,8 +255,8 @@ class Optimizer:
                 isinstance(value, (int, float)) else value for key, value in kept.items()}
 
     def load_state_dict(self, state_dict):
-        """Takes over what state_dict() gave, here or in PyTorch; nothing changes unless the groups
-        fit."""
+        """Loads the result of state_dict(), from here or from PyTorch; nothing changes unless the
+        groups fit."""
         state_dict = dict(state_dict)
         for hook in self._before_load.values():
             changed = hook(self, state_dict)
@@ -285,7 +285,7 @@ class Optimizer:
             hook(self)
 
     def _fitted(self, p, value, key):
-        """A copy that lives where the parameter does and has its dtype; a number where we count."""
+        """A copy of a value on the parameter's device with its dtype; counts become numbers."""
         if isinstance(value, dict):
             return {k: self._fitted(p, v, k) for k, v in value.items()}
         if isinstance(value, (list, tuple)):
@@ -327,7 +327,7 @@ class Optimizer:
 
 
 def _copied(group):
-    """Of a saved group; tensors of other libraries become numbers."""
+    """A copy of a saved group, with numbers instead of tensors of other libraries."""
     def copied(value):
         if isinstance(value, Tensor):
             return value.clone()

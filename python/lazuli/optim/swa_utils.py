@@ -1,4 +1,4 @@
-"""Averages of a model's parameters as training goes on: over the last steps (SWA, Izmailov et al.,
+"""Averages of a model's parameters during training: over the last steps (SWA, Izmailov et al.,
 2018) or decaying (EMA)."""
 
 import itertools
@@ -64,8 +64,7 @@ def get_swa_multi_avg_fn():
 
 
 class AveragedModel(Module):
-    """A model whose parameters are averages of those of another one, from which update_parameters()
-    takes them."""
+    """A model whose parameters are averages of another model's, which update_parameters() adds."""
 
     def __init__(self, model, device=None, avg_fn=None, multi_avg_fn=None, use_buffers=False):
         super().__init__()
@@ -82,7 +81,7 @@ class AveragedModel(Module):
         return self.module(*args, **kwargs)
 
     def update_parameters(self, model):
-        """Takes the model's parameters into the averages; the first time they become them."""
+        """Adds the model's parameters to the averages; the first call copies them."""
         def owned(of):
             return (itertools.chain(of.parameters(), of.buffers()) if self.use_buffers
                     else of.parameters())
@@ -147,9 +146,7 @@ class SWALR(LRScheduler):
         t = max(0, min(1, step / max(1, self.anneal_epochs)))
         return (1 - math.cos(math.pi * t)) / 2 if self._anneal_strategy == "cos" else t
 
-    def get_lr(self):
-        """The rates at the present step, from those before."""
-        self._warn_outside()
+    def _rates(self):
         step = self._step_count - 1
         if self.anneal_epochs == 0:
             step = max(1, step)

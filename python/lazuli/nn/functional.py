@@ -11,7 +11,7 @@ from lazuli.autograd.grad_mode import no_grad
 
 
 def _dim_of(name, input, dim, stacklevel):
-    """The dim that is given, or PyTorch's guess, with its warning."""
+    """The given dim, or the one that PyTorch guesses, with its warning."""
     if dim is not None:
         return dim
     warnings.warn(f"Implicit dimension choice for {name} has been deprecated. Change the call to "
@@ -20,13 +20,14 @@ def _dim_of(name, input, dim, stacklevel):
 
 
 def softmax(input, dim=None, _stacklevel=3, dtype=None):
-    """exp(input) over its sum along dim, stable; of the input converted to a dtype if there is
-    one."""
+    """exp(input) divided by its sum along dim, computed without overflow. If a dtype is given, the
+    input is converted to it first."""
     return _C.softmax(input, _dim_of("softmax", input, dim, _stacklevel), dtype)
 
 
 def log_softmax(input, dim=None, _stacklevel=3, dtype=None):
-    """log(softmax()), stable; of the input converted to a dtype if there is one."""
+    """log(softmax()), computed without overflow. If a dtype is given, the input is converted to it
+    first."""
     return _C.log_softmax(input, _dim_of("log_softmax", input, dim, _stacklevel), dtype)
 
 
@@ -35,25 +36,29 @@ def softmin(input, dim=None, _stacklevel=3, dtype=None):
     return _C.softmin(input, _dim_of("softmin", input, dim, _stacklevel), dtype)
 
 
-def max_pool1d(input, kernel_size, stride=None, padding=0, dilation=1, ceil_mode=False,
-               return_indices=False):
-    """The largest element of each window of [N, C, L]; with return_indices also where in its row
-    each stands."""
-    pool = _C.max_pool1d_with_indices if return_indices else _C.max_pool1d
-    return pool(input, kernel_size, stride, padding, dilation, ceil_mode)
+def _max_pool(n, of, place):
+    pools = [getattr(_C, f"max_pool{n}d"), getattr(_C, f"max_pool{n}d_with_indices")]
+
+    def pool(input, kernel_size, stride=None, padding=0, dilation=1, ceil_mode=False,
+             return_indices=False):
+        stride = () if stride is None and n == 3 else stride
+        record = pools[1 if return_indices else 0]
+        return record(input, kernel_size, stride, padding, dilation, ceil_mode)
+
+    pool.__name__ = pool.__qualname__ = f"max_pool{n}d"
+    pool.__doc__ = (f"The largest element of each window of {of}; with return_indices also its "
+                    f"position in the {place}.")
+    return pool
 
 
-def max_pool2d(input, kernel_size, stride=None, padding=0, dilation=1, ceil_mode=False,
-               return_indices=False):
-    """The largest element of each window of [N, C, H, W]; with return_indices also where in its
-    image each stands."""
-    pool = _C.max_pool2d_with_indices if return_indices else _C.max_pool2d
-    return pool(input, kernel_size, stride, padding, dilation, ceil_mode)
+max_pool1d, max_pool2d, max_pool3d = (
+    _max_pool(1, "[N, C, L]", "row"), _max_pool(2, "[N, C, H, W]", "image"),
+    _max_pool(3, "[N, C, D, H, W]", "volume"))
 
 
 def kl_div(input, target, size_average=None, reduce=None, reduction="mean", log_target=False):
-    """target (log(target) - input), 0 where the target is 0; "batchmean" is the sum divided by the
-    first dim."""
+    """target (log(target) - input), or 0 where the target is 0; "batchmean" is the sum divided by
+    the size of the first dim."""
     if reduction == "batchmean":
         return _functional.kl_div(input, target, log_target, "sum") / (input.shape[0] if input.ndim
                                                                        else 1)
@@ -61,15 +66,16 @@ def kl_div(input, target, size_average=None, reduce=None, reduction="mean", log_
 
 
 def dropout(input, p=0.5, training=True, inplace=False):
-    """Each element zeroed with probability p, the rest scaled by 1 / (1 - p); input itself unless
-    training."""
+    """Each element is zeroed with probability p, and the others are multiplied by 1 / (1 - p);
+    without training, the input itself."""
     if not 0 <= p <= 1:
         raise _C.InvalidArgumentError(f"dropout: p must be in [0, 1], is {p}")
     return _C.dropout(input, p, inplace=inplace) if training else input
 
 
 def _dropped(name, doc, call, ranks=(), in_training=True):
-    """`ranks`: what x may have; of the lowest it is one sample."""
+    """A dropout function. `ranks` are the possible ranks of the input; the lowest is that of a
+    single sample."""
     def function(input, p=0.5, training=in_training, inplace=False):
         if not 0 <= p <= 1:
             raise _C.InvalidArgumentError(f"{name}: p must be in [0, 1], is {p}")
@@ -105,8 +111,8 @@ ctc_loss.__doc__ = _functional.ctc_loss.__doc__ + "\n\nLengths may be rows of nu
 
 def triplet_margin_with_distance_loss(anchor, positive, negative, *, distance_function=None,
                                       margin=1.0, swap=False, reduction="mean"):
-    """max(distance of anchor and positive - distance of anchor and negative + margin, 0), of a
-    function of two tensors."""
+    """max(distance(anchor, positive) - distance(anchor, negative) + margin, 0), with a function of
+    two tensors as the distance."""
     if margin <= 0:
         raise _C.InvalidArgumentError(
             f"triplet_margin_with_distance_loss: margin must be greater than 0, is {margin}")
@@ -135,13 +141,13 @@ def upsample_nearest(input, size=None, scale_factor=None):
 
 
 def upsample_bilinear(input, size=None, scale_factor=None):
-    """interpolate() by lines, with corners that keep their places."""
+    """interpolate() with mode "bilinear" and align_corners."""
     return interpolate(input, size, scale_factor, "bilinear", True)  # noqa: F405
 
 
 def conv3d(input, weight, bias=None, stride=1, padding=0, dilation=1, groups=1):
-    """3-D convolution of x [N, C, D, H, W] with weight [O, C / groups, kd, kh, kw] and bias [O];
-    padding "same" keeps the size, "valid" is 0."""
+    """3-D convolution of x [N, C, D, H, W] with weight [O, C / groups, kd, kh, kw] and bias [O].
+    Padding "same" keeps the size, "valid" is 0."""
     if padding == "same":
         steps, apart = ([v] * 3 if isinstance(v, int) else list(v) for v in (stride, dilation))
         if set(steps) != {1}:
@@ -157,14 +163,6 @@ def conv3d(input, weight, bias=None, stride=1, padding=0, dilation=1, groups=1):
                      dilation, groups)
 
 
-def max_pool3d(input, kernel_size, stride=None, padding=0, dilation=1, ceil_mode=False,
-               return_indices=False):
-    """Largest element of each window of x [N, C, D, H, W], as max_pool2d(), and on demand their
-    positions in the volume."""
-    call = _C.max_pool3d_with_indices if return_indices else _C.max_pool3d
-    return call(input, kernel_size, () if stride is None else stride, padding, dilation, ceil_mode)
-
-
 def multi_head_attention_forward(query, key, value, embed_dim_to_check, num_heads, in_proj_weight,
                                  in_proj_bias, bias_k, bias_v, add_zero_attn, dropout_p,
                                  out_proj_weight, out_proj_bias, training=True,
@@ -172,8 +170,9 @@ def multi_head_attention_forward(query, key, value, embed_dim_to_check, num_head
                                  use_separate_proj_weight=False, q_proj_weight=None,
                                  k_proj_weight=None, v_proj_weight=None, static_k=None,
                                  static_v=None, average_attn_weights=True, is_causal=False):
-    """Attention of query [L, N, E] to key and value [S, N, E], or without N, by projections into
-    heads and one back; gives also the weights, [N, L, S] or of each head, if they are needed."""
+    """Attention of query [L, N, E] to key and value [S, N, E], or the same without N, with
+    projections into heads and back. With need_weights, it also returns the weights, [N, L, S], or
+    per head."""
     name = "multi_head_attention_forward"
     for what, size in {"embed_dim_to_check": embed_dim_to_check, "num_heads": num_heads}.items():
         if not isinstance(size, int):
@@ -193,8 +192,8 @@ def multi_head_attention_forward(query, key, value, embed_dim_to_check, num_head
 def _attend(name, operands, num_heads, proj_weights, in_proj_bias, out_proj, bias_k, bias_v,
             add_zero_attn, dropout_p, key_padding_mask, need_weights, attn_mask,
             average_attn_weights, is_causal, static=(None, None), batch_first=False):
-    """What multi_head_attention_forward() and MultiheadAttention do; `static`: projected key and
-    value [N * heads, S, E / heads] that take the place of the operands."""
+    """The computation of multi_head_attention_forward() and MultiheadAttention. `static`: a
+    projected key and value [N * heads, S, E / heads] that replace those of the operands."""
     if is_causal and attn_mask is None:
         raise _C.InvalidArgumentError(f"{name}: need attn_mask if specifying the is_causal hint")
     single = operands[0].ndim == 2
@@ -235,7 +234,7 @@ def _attend(name, operands, num_heads, proj_weights, in_proj_bias, out_proj, bia
 
 
 def _added_mask(attn_mask, key_padding_mask, n, num_heads, dtype):
-    """The sum of both masks, which is added to scores: [N or 1, heads or 1, L or 1, S]; None
+    """The sum of both masks, which is added to the scores: [N or 1, heads or 1, L or 1, S]; None
     without masks."""
     total = None if attn_mask is None else _added(attn_mask, dtype)
     if total is not None and total.ndim == 3:
@@ -247,13 +246,14 @@ def _added_mask(attn_mask, key_padding_mask, n, num_heads, dtype):
 
 
 def _added(mask, dtype):
-    """What is added to scores: -infinity where a mask of bools is true."""
+    """The mask as numbers to add to the scores: a mask of bools becomes -infinity where it is
+    true."""
     return (_C.zeros_like(mask, dtype=dtype).masked_fill(mask, -math.inf)
             if mask.dtype == _C.bool else mask.to(dtype))
 
 
 def _sized(function, n):
-    """An adaptive pool, whose sizes may be None: those of the input."""
+    """An adaptive pool whose sizes may be None, which means those of the input."""
     def call(input, output_size, *arguments, **named):
         if isinstance(output_size, (tuple, list)) and None in output_size:
             output_size = [size if wanted is None else wanted
@@ -272,12 +272,12 @@ adaptive_avg_pool3d, adaptive_max_pool3d = (_sized(_C.adaptive_avg_pool3d, 3),
 
 def embedding(input, weight, padding_idx=None, max_norm=None, norm_type=2.0,
               scale_grad_by_freq=False, sparse=False):
-    """The rows of weight [n, d] at the indices: [...] to [..., d]; the row padding_idx gets no
+    """The rows of weight [n, d] at the indices: [...] to [..., d]. The row padding_idx gets no
     gradient.
 
-    With max_norm the rows that are used are first scaled, in place, to a norm of at most that. With
-    scale_grad_by_freq a row's gradient is divided by how often it is used. `sparse` says nothing
-    here.
+    With max_norm, the used rows are first scaled in place to a norm of at most max_norm. With
+    scale_grad_by_freq, the gradient of a row is divided by the number of its uses. `sparse` has no
+    effect.
     """
     if max_norm is not None:
         with no_grad():

@@ -102,8 +102,8 @@ resize_as_ = Tensor.resize_as_
 
 
 def as_tensor(data, dtype=None, device=None):
-    """tensor(); a tensor is given as it is, with its history, unless it is of another dtype or
-    elsewhere."""
+    """tensor(). A tensor is returned as it is, with its history, unless the dtype or device
+    differ."""
     if isinstance(data, Tensor):
         return data.to(dtype=data.dtype if dtype is None else dtype,
                        device=data.device if device is None else device)
@@ -111,10 +111,8 @@ def as_tensor(data, dtype=None, device=None):
 
 
 def asarray(obj, *, dtype=None, device=None, copy=None, requires_grad=False):
-    """tensor(); of a tensor itself, unless it is to be copied or changes.
-
-    PyTorch's may share an array's memory.
-    """
+    """tensor(). A tensor is returned as it is unless it must be copied or converted. PyTorch's may
+    share an array's memory."""
     if isinstance(obj, Tensor) and not copy:
         return obj.to(dtype=obj.dtype if dtype is None else dtype,
                       device=obj.device if device is None else device)
@@ -122,14 +120,14 @@ def asarray(obj, *, dtype=None, device=None, copy=None, requires_grad=False):
 
 
 def frombuffer(buffer, *, dtype, count=-1, offset=0, requires_grad=False):
-    """The elements of what has a buffer, from a byte on; copied."""
+    """The elements of an object with a buffer, from a byte offset; copied."""
     from lazuli._numpy import np
     return tensor(np.frombuffer(buffer, dtype=_C.dtype_of(dtype).name, count=count, offset=offset),
                   requires_grad=requires_grad)
 
 
 def embedding(weight, indices, padding_idx=-1, scale_grad_by_freq=False, sparse=False):
-    """nn.functional.embedding() with the table first."""
+    """nn.functional.embedding() with the table as the first argument."""
     return lazuli.nn.functional.embedding(indices, weight, padding_idx if padding_idx >= 0
                                           else None, scale_grad_by_freq=scale_grad_by_freq)
 

@@ -1,5 +1,5 @@
-"""Functions of PyTorch in the forms that are Python's: tensors in a row, shapes, lists of numbers,
-properties."""
+"""Functions of PyTorch in forms that exist only in Python: tensors as separate arguments, shapes,
+lists of numbers, properties."""
 
 from lazuli import _C
 from lazuli._C import Tensor
@@ -7,7 +7,7 @@ from lazuli._tensor import tensor
 
 
 def _each(function):
-    """A function of a tensor, of several in a row too, of which a tuple comes out."""
+    """A function of one tensor that also takes several tensors and then returns a tuple."""
 
     def call(*tensors):
         return function(tensors[0] if len(tensors) == 1 else tensors)
@@ -20,19 +20,19 @@ atleast_1d, atleast_2d, atleast_3d = map(_each, (_C.atleast_1d, _C.atleast_2d, _
 
 
 def cartesian_prod(*tensors):
-    """All rows of one element from each of these rows, the last of which changes fastest; of one
-    tensor itself."""
+    """All combinations of one element from each tensor, as rows; the last tensor's element changes
+    fastest. For a single tensor, the tensor itself."""
     return _C.cartesian_prod(tensors)
 
 
 def chain_matmul(*matrices):
-    """linalg.multi_dot(), of matrices in a row."""
+    """linalg.multi_dot() with the matrices as separate arguments."""
     return matrices[0] if len(matrices) == 1 else _C.linalg.multi_dot(list(matrices))
 
 
 def vander(x, N=None, increasing=False):  # noqa: N803
-    """Powers of the elements of x [n], a row for each: [n, N], from x^(N - 1) on down to 1, or
-    upwards."""
+    """Powers of the elements of x [n], one row per element: [n, N], from x^(N - 1) down to 1, or
+    increasing."""
     count = x.shape[-1] if N is None and x.ndim else N
     if count is None or count > 1:
         powers = _C.linalg.vander(x.long() if x.dtype == _C.bool else x, N=count)
@@ -44,13 +44,12 @@ def vander(x, N=None, increasing=False):  # noqa: N803
 
 
 def typename(x):
-    """The name of a tensor's type, "torch.FloatTensor", and of other objects that of their
-    class."""
+    """The name of a tensor's type, such as "torch.FloatTensor", or of another object's class."""
     return x.type() if isinstance(x, Tensor) else type(x).__name__
 
 
 def broadcast_shapes(*shapes):
-    """What shapes, tuples or single sizes, are together stretched to."""
+    """The common shape to which shapes, tuples or single sizes, are broadcast."""
     result = []
     for shape in shapes:
         dims = [shape] if isinstance(shape, int) else list(shape)
@@ -68,8 +67,8 @@ def broadcast_shapes(*shapes):
 
 
 def gradient(input, *, spacing=1, dim=None, edge_order=1):
-    """The slopes of input along dims, a tuple; spacing is a number, one for each dim, or a tensor
-    of coordinates for each."""
+    """The slopes of input along dims, as a tuple. spacing is a number, one number per dim, or one
+    tensor of coordinates per dim."""
     if spacing is None:
         spacing = 1
     if isinstance(dim, (tuple, list)) and not dim:
@@ -88,7 +87,8 @@ def gradient(input, *, spacing=1, dim=None, edge_order=1):
 
 
 def tensor_split(input, indices_or_sections=None, dim=0, *, indices=None, sections=None):
-    """So many pieces along dim, or those that begin at positions, which may be a tensor."""
+    """The given number of pieces along dim, or pieces that start at positions, which may be a
+    tensor."""
     given = [i for i in (indices_or_sections, indices, sections) if i is not None]
     if len(given) != 1:
         raise TypeError("tensor_split: takes either sections or indices")
@@ -102,7 +102,8 @@ def tensor_split(input, indices_or_sections=None, dim=0, *, indices=None, sectio
 
 
 def index_put(input, indices, values, accumulate=False):
-    """input with values at positions, or added there; None among the indices is all of a dim."""
+    """input with values at positions, or added there; None among the indices selects a whole
+    dim."""
     if not isinstance(input, Tensor):
         raise _C.WrongTypeError(f"index_put: input must be Tensor, not {type(input).__name__}")
     made = input.clone()
@@ -114,7 +115,7 @@ _index_put = Tensor.index_put_
 
 
 def index_put_(self, indices, values, accumulate=False):
-    """x[indices] = values, in place; x[indices] += values if accumulate, also of positions that
+    """x[indices] = values in place. With accumulate, values are added, repeatedly at positions that
     occur several times."""
     if not isinstance(self, Tensor):
         raise _C.WrongTypeError(f"index_put_: x must be Tensor, not {type(self).__name__}")
@@ -126,8 +127,8 @@ def index_put_(self, indices, values, accumulate=False):
 
 
 def chunk_cat(tensors, dim, num_chunks):
-    """The tensors, whose dims from `dim` on are one row, in so many chunks along it, with zeros
-    behind them, joined along that row."""
+    """Flattens each tensor from `dim` on, splits it into chunks, padded with zeros, and
+    concatenates the chunks of all tensors."""
     parts = []
     if not tensors or num_chunks < 1 or not -tensors[0].ndim <= dim < tensors[0].ndim:
         raise _C.InvalidArgumentError("_chunk_cat: takes tensors, a dim of theirs and a number of "
@@ -145,40 +146,40 @@ def chunk_cat(tensors, dim, num_chunks):
 
 
 def softmax_backward_data(grad_output, output, dim, input_dtype):
-    """The gradient of softmax(), by its result."""
+    """The gradient of softmax(), computed from its result."""
     return (output * (grad_output - (grad_output * output).sum(dim, True))).to(input_dtype)
 
 
 def safe_softmax(x, dim, dtype=None):
-    """softmax(), but 0 where a row holds nothing but -infinity."""
+    """softmax(), but 0 where a row contains only -infinity."""
     none = (x == -float("inf")).all(dim, True)
     return x.masked_fill(none, 0).softmax(dim, dtype=dtype).masked_fill(none, 0)
 
 
 def unsafe_masked_index(x, mask, indices, fill):
-    """x[indices] where the mask is true, else the number."""
+    """x[indices] where the mask is true, otherwise the number."""
     at = tuple(slice(None) if i is None else i.clamp(0, n - 1)
                for i, n in zip(indices, x.shape, strict=False))
     return x[at].masked_fill(~mask, fill)
 
 
 def unsafe_masked_index_put_accumulate(x, mask, indices, values):
-    """x with the values added at positions where the mask is true."""
+    """x with the values added at the positions where the mask is true."""
     at = tuple(i if i is None else i.clamp(-n, n - 1)
                for i, n in zip(indices, x.shape, strict=False))
     return index_put(x, at, values.masked_fill(~mask, 0), accumulate=True)
 
 
 def new_empty_strided(self, size, stride, dtype=None, device=None, requires_grad=False, **layout):
-    """empty_strided() with the dtype and device of the tensor, unless there are others."""
+    """empty_strided() with the dtype and device of the tensor unless others are given."""
     return _C.empty_strided(size, stride, dtype=self.dtype if dtype is None else dtype,
                             device=self.device if device is None else device,
                             requires_grad=requires_grad, **layout)
 
 
 def construct(*data, dtype=None, device=None, size=None):
-    """What PyTorch's constructors do: Tensor([1, 2]) takes elements, Tensor(2, 3) sizes, Tensor(x)
-    is x; without a dtype of the default one."""
+    """The behaviour of PyTorch's constructors: Tensor([1, 2]) takes elements, Tensor(2, 3) takes
+    sizes, and Tensor(x) is x. Without a dtype, the result has the default one."""
     dtype = _C.get_default_dtype() if dtype is None else dtype
     if size is not None or not data or isinstance(data[0], int):
         return _C.empty((data or (0,)) if size is None else size, dtype=dtype, device=device)
@@ -195,7 +196,8 @@ def construct(*data, dtype=None, device=None, size=None):
 
 
 class _OfDtype(type):
-    """The class of LongTensor and its kind, which tensors of a dtype are instances of."""
+    """The metaclass of LongTensor and similar classes, whose instances are the tensors of a
+    dtype."""
 
     def __call__(cls, *data, **named):
         return construct(*data, dtype=cls.dtype, **named)
@@ -214,8 +216,8 @@ OLD_CONSTRUCTORS = {f"{name}Tensor": _OfDtype(f"{name}Tensor", (), {
 
 
 def type_(self, dtype=None, non_blocking=False):
-    """to(dtype), which may be a class or its name: "torch.DoubleTensor"; without one the name of
-    the class."""
+    """to(dtype); the dtype may be a class or its name, such as "torch.DoubleTensor". Without a
+    dtype, the name of the class."""
     if dtype is None:
         return next((f"torch.{name}Tensor" for name, known in _OLD_DTYPES.items()
                      if known == self.dtype), f"torch.{self.dtype.name}")

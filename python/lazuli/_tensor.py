@@ -1,4 +1,5 @@
-"""Making tensors of Python's values, and taking them for NumPy's and others."""
+"""Conversion of Python's values to tensors, and of tensors to NumPy's arrays and those of other
+libraries."""
 
 import string
 
@@ -8,7 +9,7 @@ from lazuli._numpy import np
 
 
 def _mixes(data):
-    """Whether numbers and rows lie side by side in nested sequences."""
+    """Whether nested sequences mix numbers and sequences at one level."""
     rows = [isinstance(v, (list, tuple)) for v in data]
     return ((any(rows) and not all(rows)) or
             any(_mixes(v) for v, is_row in zip(data, rows, strict=True) if is_row))
@@ -37,7 +38,7 @@ def _of_large_integers(data, array, dtype):
 
 
 def _kind(dtype):
-    """NumPy's letter: "f", "c", "b" or "i"."""
+    """NumPy's letter for the kind of a dtype: "f", "c", "b" or "i"."""
     dtype = _C.dtype_of(dtype)
     if dtype.is_floating_point or dtype.is_complex:
         return "f" if dtype.is_floating_point else "c"
@@ -45,7 +46,7 @@ def _kind(dtype):
 
 
 def _array_of(data, dtype):
-    """NumPy's array of what tensor() takes."""
+    """NumPy's array for an argument of tensor()."""
     if isinstance(data, bytearray):
         data = list(data)
     try:
@@ -62,32 +63,31 @@ def _array_of(data, dtype):
 
 
 def _has_dtype(data):
-    """Whether it is an array, of another library, too, or a list of such, and not one of
-    numbers."""
+    """Whether the argument is an array, possibly of another library, or a list of arrays."""
     while isinstance(data, (list, tuple)) and data:
         data = data[0]
     return hasattr(data, "__array__") and not isinstance(data, np.generic)
 
 
 def _numpy_scalars(data):
-    """The types of the floats and complex numbers in nested sequences, if some are NumPy's, which
-    keep their dtypes; else nothing."""
+    """The types of the floats and complex numbers in nested sequences if some of them are NumPy's,
+    which keep their dtypes; otherwise nothing."""
     types = set(map(type, np.asarray(data, dtype=object).flat))
     types = {t for t in types if not issubclass(t, (int, np.integer, np.bool_))}
     return types if any(issubclass(t, np.generic) for t in types) else ()
 
 
 def given_dtype(function, dtype):
-    """The argument as a DType; the name of a dtype is refused."""
+    """The argument as a DType; names of dtypes are refused."""
     if isinstance(dtype, str):
         raise _C.WrongTypeError(f"{function}: dtype must be DType, not str")
     return _C.dtype_of(dtype)
 
 
 def _as_integers(array, dtype):
-    """The array in a dtype of integers that holds all of its elements; as it is if there is none.
-    What the host converts is data: positions out of range are known at the call, and no program has
-    to convert them."""
+    """The array converted to an integer dtype that holds all of its elements, or unchanged if there
+    is none. Converting on the host makes positions out of range known at the call, and saves the
+    conversion in programs."""
     if _kind(dtype) != "i" or array.dtype.kind not in "biu":
         return array
     bounds = np.iinfo(dtype.name)
@@ -96,11 +96,9 @@ def _as_integers(array, dtype):
 
 
 def tensor(data, dtype=None, device=None, requires_grad=False, pin_memory=False):
-    """A tensor of numbers, nested sequences of them, or an array; the data is copied.
-
-    Python's floats become float32, integers int64; an array and a scalar of NumPy keep their
-    dtype. pin_memory says nothing here.
-    """
+    """A tensor with the elements of a number, nested sequences of numbers, or an array; the data is
+    copied. Python's floats become float32 and its integers int64; arrays and scalars of NumPy keep
+    their dtype. pin_memory has no effect."""
     if isinstance(data, Tensor):
         made = data.detach().clone()
         if device is not None:
@@ -132,16 +130,14 @@ def tensor(data, dtype=None, device=None, requires_grad=False, pin_memory=False)
 
 
 def from_numpy(array, device=None):
-    """A tensor that shares the array's memory where the device can use it: do not change the array
-    afterwards.
-
-    Where it cannot (another device, strided or foreign byte order), the elements are copied.
-    """
+    """A tensor that shares the array's memory if the device can use it; then do not change the
+    array afterwards. Otherwise (another device, strides, foreign byte order), the elements are
+    copied."""
     return _C._from_numpy(array, device, False)
 
 
 class _Capsule:
-    """What gives a capsule of the host's memory."""
+    """An object that returns a capsule of the host's memory."""
 
     def __init__(self, capsule):
         self._capsule = capsule
@@ -174,8 +170,7 @@ def _method(function):
 
 
 def to_arguments(targets, dtype, device):
-    """The dtype and device among the arguments of a to(), in any order; another tensor gives
-    both."""
+    """The dtype and device among the arguments of to(), in any order; another tensor gives both."""
     for target in targets:
         if isinstance(target, Tensor):
             dtype, device = target.dtype, target.device
@@ -191,10 +186,8 @@ def to_arguments(targets, dtype, device):
 @_method
 def to(self, *targets, dtype=None, device=None, non_blocking=False, copy=False, memory_format=None,
        other=None):
-    """Converted to a dtype, or moved to a device, or both; another tensor gives both.
-
-    With copy=True never the tensor itself.
-    """
+    """The tensor converted to a dtype, moved to a device, or both; another tensor gives both. With
+    copy=True, the result is never the tensor itself."""
     if other is not None:
         targets = (other, *targets)
     if len(targets) > 1 and isinstance(targets[-1], bool):  # non_blocking, and copy, by position
@@ -206,7 +199,7 @@ def to(self, *targets, dtype=None, device=None, non_blocking=False, copy=False, 
 
 @_method
 def where(self, condition, other):
-    """The elements where the condition holds, else other."""
+    """The elements where the condition holds, otherwise other."""
     return _C.where(condition, self, other)
 
 
@@ -242,13 +235,13 @@ def type_as(self, other):
 
 @_method
 def __reversed__(self):
-    """Along the first dim."""
+    """The tensor reversed along the first dim."""
     return self.flip(0) if self.ndim else self
 
 
 @_method
 def __complex__(self):
-    """The number that a tensor of one element is."""
+    """The only element as a number."""
     return complex(self.item())
 
 
@@ -275,15 +268,15 @@ def equal(self, other):
 
 @_method
 def allclose(self, other, rtol=1e-5, atol=1e-8, equal_nan=False):
-    """Whether |x - y| <= atol + rtol * |y| or x == y everywhere; equal_nan: NaN is like NaN;
-    syncs."""
+    """Whether |x - y| <= atol + rtol * |y| or x == y everywhere. With equal_nan, NaN equals NaN.
+    Syncs."""
     return _C.isclose(self, other, rtol, atol, equal_nan).all().item()
 
 
 @_method
 def nonzero(self, *, as_tuple=False):
-    """The positions of the elements that are not 0: [n, rank], or with as_tuple a tensor [n] per
-    dim; reads the elements."""
+    """The positions of the nonzero elements: [n, rank], or with as_tuple one tensor [n] per dim;
+    reads the elements."""
     return _C.where(self) if as_tuple else _C.nonzero(self)
 
 
@@ -294,8 +287,8 @@ Tensor.imag = property(lambda self: _C.imag(self), lambda self, value: _C.imag(s
                        doc="The imaginary parts of complex numbers, a view.")
 @_method
 def set_(self, source=None, storage_offset=0, size=None, stride=None):
-    """Becomes another name for the memory of source, all of it or elements at strides from an
-    offset; without one, empty."""
+    """Makes the tensor another name for the memory of source, either all of it or elements at
+    strides from an offset. Without a source, it becomes empty."""
     if self.requires_grad and _C.grad_enabled():
         raise _C.Error(
             "set_: a tensor that requires a gradient is changed in place; do it under no_grad()")
@@ -320,7 +313,7 @@ Tensor.data = property(lambda self: self.detach(), lambda self, value: self.set_
 
 
 def _gathered(function):
-    """A function of a list of tensors as one of several in a row, too."""
+    """A function of a list of tensors that also takes them as separate arguments."""
 
     def call(*tensors, **named):
         return function(tensors[0] if len(tensors) == 1 and not isinstance(tensors[0], Tensor)
@@ -335,8 +328,8 @@ block_diag, broadcast_tensors, meshgrid = map(_gathered,
 
 
 def einsum(*arguments):
-    """Sums of products by Einstein's convention: einsum("ij,jk", x, y), or with numbers for letters
-    einsum(x, [0, 1], y, [1, 2])."""
+    """Sums of products in Einstein's notation: einsum("ij,jk", x, y), or with numbers instead of
+    letters einsum(x, [0, 1], y, [1, 2])."""
     if not arguments or not isinstance(arguments[0], Tensor):
         return _C.einsum(*arguments)
     terms = [_letters(labels) for labels in arguments[1:2 * (len(arguments) // 2):2]]
@@ -354,8 +347,8 @@ def _letters(labels):
 
 
 def tensordot(a, b, dims=2):
-    """Sums of products over the last `dims` dims of a and the first of b, or over two lists of
-    dims."""
+    """Sums of products over the last `dims` dims of a and the first `dims` of b, or over two lists
+    of dims."""
     if isinstance(dims, Tensor):
         dims = dims.tolist()
     if isinstance(dims, int):
@@ -366,7 +359,7 @@ def tensordot(a, b, dims=2):
 
 @_method
 def contiguous(self, memory_format=None):
-    """The tensor itself if its elements lie in memory one after the other in row-major order, or a
+    """The tensor itself if its elements lie in memory in row-major order without gaps, otherwise a
     copy."""
     return self if self.is_contiguous() else self.clone()
 
@@ -379,7 +372,7 @@ def nelement(self):
 
 @_method
 def element_size(self):
-    """The bytes of an element."""
+    """The size of an element in bytes."""
     return self.dtype.itemsize
 
 
@@ -432,7 +425,7 @@ def _array(self, dtype=None, copy=None):
 
 
 def _reduce(self):
-    """Pickled and copied by value: elements, dtype, whether it wants a gradient."""
+    """Pickles by value: elements, dtype, and whether the tensor requires a gradient."""
     array = self.detach().to(_C.float32).numpy() if self.dtype == _C.bfloat16 else self.numpy()
     return (_restore,
             (np.array(array), self.dtype, type(self) is _C.nn.Parameter, self.requires_grad))
@@ -440,7 +433,7 @@ def _reduce(self):
 
 @_method
 def __deepcopy__(self, memo):
-    """A leaf with memory of its own, on the same device."""
+    """A leaf with its own memory on the same device."""
     if not self.is_leaf:
         raise _C.Error(
             "deepcopy: only leaves are copied, and this tensor has a history; detach() it")

@@ -1,4 +1,4 @@
-"""What dtypes hold, and other names of functions, as PyTorch has them."""
+"""Limits of dtypes, and PyTorch's other names of functions."""
 
 from lazuli import _C
 from lazuli._C import Tensor
@@ -13,7 +13,7 @@ _NARROW = {"bfloat16": (16, 7, 2.0**-126, 2.0**127 * (2 - 2.0**-7)),
 
 
 class finfo:  # noqa: N801
-    """Limits of a float dtype, of complex numbers those of their parts: bits, eps, max, min, tiny,
+    """Limits of a float dtype, or of the parts of a complex one: bits, eps, max, min, tiny,
     resolution."""
 
     def __init__(self, dtype=None):
@@ -82,7 +82,7 @@ OTHER_NAMES = {"absolute": "abs", "arccos": "acos", "arccosh": "acosh", "arcsin"
 
 
 def _other_names(owner, suffix=""):
-    """The other names of what the owner has."""
+    """Gives functions of the owner their other names."""
     return {theirs + suffix: getattr(owner, ours + suffix)
             for theirs, ours in OTHER_NAMES.items() if hasattr(owner, ours + suffix)}
 
@@ -94,10 +94,7 @@ for _suffix in ("", "_"):
 
 
 class layout:  # noqa: N801
-    """How PyTorch lays out elements.
-
-    The compiler decides that here, so that these name nothing else.
-    """
+    """PyTorch's memory layouts. They have no effect here: the compiler chooses the layout."""
 
     def __init__(self, name):
         self.name = name
@@ -107,7 +104,7 @@ class layout:  # noqa: N801
 
 
 class memory_format(layout):  # noqa: N801
-    """In which order PyTorch lays out dims."""
+    """PyTorch's orders of dims in memory."""
 
 
 strided = layout("strided")
@@ -134,14 +131,14 @@ for _name, _maker in (("new_zeros", _C.zeros), ("new_ones", _C.ones), ("new_empt
 
 
 def new_full(self, size, fill_value, dtype=None, device=None, requires_grad=False, **layout):
-    """full() with the dtype and device of the tensor, unless there are others."""
+    """full() with the dtype and device of the tensor unless others are given."""
     return _C.full(size, fill_value, dtype=self.dtype if dtype is None else dtype,
                    device=self.device if device is None else device, requires_grad=requires_grad,
                    **layout)
 
 
 def new_tensor(self, data, dtype=None, device=None, requires_grad=False):
-    """tensor() with the dtype and device of the tensor, unless there are others."""
+    """tensor() with the dtype and device of the tensor unless others are given."""
     return tensor(data, dtype=self.dtype if dtype is None else dtype,
                   device=self.device if device is None else device, requires_grad=requires_grad)
 
@@ -204,12 +201,12 @@ _unchanged("share_memory_", "The tensor itself: workers get copies.")
 
 
 def get_device(self):
-    """-1: the number of its GPU."""
+    """-1, because the tensor is not on a GPU."""
     return -1
 
 
 def cuda(self, device=None, non_blocking=False, memory_format=None):
-    """An error."""
+    """Raises an error."""
     raise _C.UnimplementedError("cuda: there is no GPU; PJRT_DEVICE says what runs tensors")
 
 
@@ -224,20 +221,20 @@ def is_same_size(self, other):
 
 
 def is_nonzero(self):
-    """Whether the only element is not 0; syncs."""
+    """Whether the only element is nonzero; syncs."""
     if self.numel() != 1:
         raise _C.InvalidArgumentError(f"is_nonzero: takes one element, not {self.numel()}")
     return bool(self)
 
 
 def apply_(self, function):
-    """In place: each element becomes function(element), in Python; syncs."""
+    """Replaces each element by function(element), in Python; syncs."""
     return self.copy_(_C._from_numpy(
         np.vectorize(function, otypes=[self.numpy().dtype])(self.numpy()), self.device, True))
 
 
 def map_(self, other, function):
-    """In place: each element becomes function(element, the other's), in Python; syncs."""
+    """Replaces each element by function(element, the other tensor's element), in Python; syncs."""
     mine, others = self.numpy(), other.expand_as(self).numpy()
     return self.copy_(_C._from_numpy(np.vectorize(function, otypes=[mine.dtype])(mine, others),
                                      self.device, True))

@@ -1,4 +1,4 @@
-"""Looking inside: graphs and programs as text."""
+"""Graphs and programs as text."""
 
 from typing import Any, Callable, List, Optional, Union
 
@@ -8,7 +8,7 @@ from lazuli._C.hlo import HloModule
 
 
 def _tensors(value: Any) -> List[Tensor]:
-    """Those in nested lists, tuples and dicts, in order."""
+    """The tensors in nested lists, tuples and dicts, in order."""
     if isinstance(value, Tensor):
         return [value]
     if isinstance(value, dict):
@@ -20,7 +20,7 @@ def _tensors(value: Any) -> List[Tensor]:
 
 
 def print_tabular(tensors: Any) -> None:
-    """Prints the pending graph of tensors: a row for each node with its operands, attributes, scope
+    """Prints the pending graph of tensors: one row per node with its operands, attributes, scope
     and line."""
     print(graph_table(tensors), end="")  # noqa: F405
 

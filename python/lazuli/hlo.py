@@ -16,11 +16,9 @@ from lazuli._C.hlo import HloExecutable
 
 def run_together(programs: Sequence[HloExecutable],
                  arguments: Sequence[Sequence[Tensor]]) -> List[List[Tensor]]:
-    """Runs programs of several devices at the same time, each with arguments of its own.
-
-    So programs with collectives meet: `[module.compile(f"npu:{d}") for d in range(n)]` of one
-    module. The results are those of each program; where some fail, the error is the first one's.
-    """
+    """Runs programs of several devices at the same time, each with its own arguments, so that
+    programs with collectives can meet: `[module.compile(f"npu:{d}") for d in range(n)]` of one
+    module. Returns the results of each program; if some fail, raises the error of the first one."""
     if len(programs) != len(arguments):
         raise ValueError(
             f"run_together: {len(programs)} programs, and arguments for {len(arguments)}")

@@ -19,8 +19,8 @@ record_function = Scope  # as PyTorch calls it
 
 
 def capture(socket, seconds=3.0, path=None):
-    """A profile of another process, which runs with LAZULI_PROFILE_SOCKET=socket: its trace for
-    Perfetto as bytes, written to `path` if given."""
+    """The profile of another process that runs with LAZULI_PROFILE_SOCKET=socket: its trace for
+    Perfetto as bytes, also written to `path` if given."""
     import socket as sockets  # which few programs need
 
     with sockets.socket(sockets.AF_UNIX) as connection:
@@ -38,7 +38,7 @@ def capture(socket, seconds=3.0, path=None):
 
 
 def top(by="line", rows=20):
-    """Prints the most expensive lines, or ops, scopes, thunks, passes, stages."""
+    """Prints the most expensive lines, or ops, scopes, thunks, passes or stages."""
     print(table(by, rows), end="")
 
 

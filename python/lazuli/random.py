@@ -9,7 +9,7 @@ default_generator = Generator.default_generator()
 
 
 def manual_seed(seed):
-    """Seeds the random numbers with an integer of 64 bits; gives the generator."""
+    """Seeds the random numbers with a 64-bit integer and returns the generator."""
     try:
         number = int(seed)
     except (TypeError, ValueError) as error:
@@ -19,7 +19,7 @@ def manual_seed(seed):
 
 @contextlib.contextmanager
 def fork_rng(devices=None, enabled=True, device_type=None):
-    """Within it, random numbers go on from here; after it, as if it had not been."""
+    """A context that restores the state of the random numbers at its end."""
     state = get_rng_state() if enabled else None
     try:
         yield

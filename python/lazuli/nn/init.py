@@ -1,4 +1,4 @@
-"""Starting values of parameters, in place and without history."""
+"""Initial values of parameters, set in place and without history."""
 
 import math
 import warnings
@@ -9,7 +9,7 @@ from lazuli._C.nn import init as _init
 
 
 def _calculate_fan_in_and_fan_out(tensor):
-    """How many inputs an element of a layer's result has, and how many outputs an input goes to."""
+    """The number of inputs of each output of a layer, and the number of outputs of each input."""
     if tensor.ndim < 2:
         raise _C.InvalidArgumentError(
             "Fan in and fan out can not be computed for tensor with fewer than 2 dimensions")
@@ -18,7 +18,7 @@ def _calculate_fan_in_and_fan_out(tensor):
 
 
 def _calculate_correct_fan(tensor, mode):
-    """One of the two by its name, fan_in or fan_out."""
+    """fan_in or fan_out, by name."""
     if mode.lower() not in ("fan_in", "fan_out"):
         raise _C.InvalidArgumentError(
             f"Mode {mode} not supported, please use one of ['fan_in', 'fan_out']")

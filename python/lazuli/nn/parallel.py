@@ -11,7 +11,7 @@ from lazuli._C.nn import Module
 
 
 class DataParallel(Module):
-    """A module that is called as it is, as in PyTorch without a GPU."""
+    """A module that is called directly, as in PyTorch without a GPU."""
 
     def __init__(self, module, device_ids=None, output_device=None, dim=0):
         super().__init__()
@@ -22,7 +22,7 @@ class DataParallel(Module):
 
 
 class DistributedDataParallel(DataParallel):
-    """The same: gradients are those of this process, the only one."""
+    """The same; gradients are those of this process, which is the only one."""
 
     def __init__(self, module, device_ids=None, output_device=None, dim=0, **options):
         super().__init__(module, device_ids, output_device, dim)
@@ -30,7 +30,7 @@ class DistributedDataParallel(DataParallel):
 
     @contextlib.contextmanager
     def no_sync(self):
-        """Nothing: there is nobody to exchange gradients with."""
+        """Does nothing: there are no other processes with which to exchange gradients."""
         yield
 
 

@@ -1,4 +1,4 @@
-"""What programs do to modules, parameters and gradients besides training them."""
+"""Utilities for modules, parameters and gradients."""
 
 import math
 
@@ -31,7 +31,7 @@ def _checked(norm, norm_type, wanted):
 
 
 def get_total_norm(tensors, norm_type=2.0, error_if_nonfinite=False, foreach=None):
-    """The norm of all tensors as one vector. `foreach` says nothing here."""
+    """The norm of all tensors, taken as one vector. `foreach` has no effect."""
     norms = [tensor.norm(float(norm_type)) for tensor in _listed(tensors)]
     return _checked(_C.stack(norms).norm(float(norm_type)) if norms else _C.zeros(()), norm_type,
                     error_if_nonfinite)
@@ -51,7 +51,7 @@ def clip_grad_norm_(parameters, max_norm, norm_type=2.0, error_if_nonfinite=Fals
 
 
 def clip_grads_with_norm_(parameters, max_norm, total_norm, foreach=None):
-    """Scales the gradients as clip_grad_norm_() does, by a norm that is known."""
+    """Scales the gradients like clip_grad_norm_(), with a given norm."""
     with no_grad():
         scale = (max_norm / (total_norm + 1e-6)).clamp(max=1.0)
         for parameter in _listed(parameters):
@@ -65,12 +65,12 @@ def clip_grad_value_(parameters, clip_value, foreach=None):
 
 
 def parameters_to_vector(parameters):
-    """All elements of the parameters in one row."""
+    """The elements of all parameters as one vector."""
     return _C.cat([parameter.reshape(-1) for parameter in parameters])
 
 
 def vector_to_parameters(vec, parameters):
-    """Gives the parameters the elements of a row, in turn."""
+    """Sets the elements of the parameters, in order, from a vector."""
     if not isinstance(vec, Tensor):
         raise _C.WrongTypeError(
             f"vector_to_parameters: expected a Tensor, but got {type(vec).__name__}")

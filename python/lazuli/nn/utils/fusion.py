@@ -1,5 +1,5 @@
-"""Layers that take in the normalisation behind them: in evaluation that is a linear function of the
-channels."""
+"""Fusion of a layer with the normalisation after it, which in evaluation is a linear function of
+the channels."""
 
 import copy
 
@@ -22,7 +22,7 @@ def _factors(bias, mean, variance, eps, weight, shift):
 
 
 def fuse_conv_bn_weights(conv_w, conv_b, bn_rm, bn_rv, bn_eps, bn_w, bn_b, transpose=False):
-    """Weight and bias of a convolution that does what it and a normalisation behind it did."""
+    """Weight and bias of a convolution that replaces a convolution and a normalisation."""
     _check(conv_w=conv_w, bn_rm=bn_rm, bn_rv=bn_rv)
     _check(optional=True, conv_b=conv_b, bn_w=bn_w, bn_b=bn_b)
     scale, bias = _factors(conv_b, bn_rm, bn_rv, bn_eps, bn_w, bn_b)
@@ -33,7 +33,7 @@ def fuse_conv_bn_weights(conv_w, conv_b, bn_rm, bn_rv, bn_eps, bn_w, bn_b, trans
 
 
 def fuse_linear_bn_weights(linear_w, linear_b, bn_rm, bn_rv, bn_eps, bn_w, bn_b):
-    """Weight and bias of a linear layer that does what it and a normalisation behind it did."""
+    """Weight and bias of a linear layer that replaces a linear layer and a normalisation."""
     return fuse_conv_bn_weights(linear_w, linear_b, bn_rm, bn_rv, bn_eps, bn_w, bn_b)
 
 
@@ -48,14 +48,12 @@ def _fused(layer, norm, transpose):
 
 
 def fuse_conv_bn_eval(conv, bn, transpose=False):
-    """A copy of a convolution, in evaluation, that does what it and the normalisation behind it
-    do."""
+    """A convolution for evaluation that replaces a convolution and the normalisation after it."""
     return _fused(conv, bn, transpose)
 
 
 def fuse_linear_bn_eval(linear, bn):
-    """A copy of a linear layer, in evaluation, that does what it and the normalisation behind it
-    do."""
+    """A linear layer for evaluation that replaces a linear layer and the normalisation after it."""
     if linear.out_features != bn.num_features and bn.num_features != 1:
         raise AssertionError(
             "To fuse, linear.out_features == bn.num_features or bn.num_features == 1")

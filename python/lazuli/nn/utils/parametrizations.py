@@ -1,5 +1,5 @@
-"""Parametrizations that programs use: weights by length and direction, weights of a spectral norm
-of 1."""
+"""Common parametrizations: weights as length and direction, and weights with a spectral norm of
+1."""
 
 from lazuli import _C
 from lazuli._C.nn import Module
@@ -16,7 +16,7 @@ def _check(module):
 
 
 def _length(v, dim):
-    """The norm over all dims but one; of None over all."""
+    """The norm over all dims but one, or over all dims for None."""
     if dim is None:
         return v.norm()
     dim = dim % v.ndim
@@ -37,8 +37,8 @@ class _WeightNorm(Module):
 
 
 def weight_norm(module, name="weight", dim=0):
-    """Lets the tensor of this name be a length, for each index of `dim` or of the whole, times a
-    direction; returns the module."""
+    """Replaces a tensor by a length, per index of `dim` or for the whole tensor, times a direction;
+    returns the module."""
     return parametrize.register_parametrization(module, name, _WeightNorm(dim), unsafe=True)
 
 
@@ -82,11 +82,8 @@ class _SpectralNorm(Module):
 
 
 def spectral_norm(module, name="weight", n_power_iterations=1, eps=1e-12, dim=None):
-    """Divides the tensor of this name by its spectral norm, which power iterations estimate in
-    training; returns the module.
-
-    `dim` is that of the outputs: 0, of transposed convolutions 1.
-    """
+    """Divides a tensor by its spectral norm, which power iterations estimate in training; returns
+    the module. `dim` is the dim of the outputs: 0, or 1 for transposed convolutions."""
     _check(module)
     weight = getattr(module, name, None)
     if not isinstance(weight, _C.Tensor):

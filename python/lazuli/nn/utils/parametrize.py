@@ -24,7 +24,7 @@ _cache, _caching = {}, 0
 
 @contextmanager
 def cached():
-    """While it lasts, each computed tensor is computed once."""
+    """A context in which each computed tensor is computed once."""
     global _caching
     _caching += 1
     try:
@@ -36,7 +36,7 @@ def cached():
 
 
 def _inverted(modules, value):
-    """What the first parametrization starts from so that the last gives the value."""
+    """The input of the first parametrization for which the last one gives the value."""
     for module in reversed(list(modules)):
         if hasattr(module, "right_inverse"):
             try:
@@ -54,10 +54,8 @@ def _same(what, one, other):
 
 
 class ParametrizationList(ModuleList):
-    """What computes one tensor of a module: `original`, or `original0`, ...
-
-    if the first takes several, and the modules.
-    """
+    """The modules that compute one tensor of a module, and their input: `original`, or `original0`,
+    ... if the first module takes several."""
 
     def __init__(self, modules, original, unsafe=False):
         if not modules:
@@ -106,7 +104,7 @@ class ParametrizationList(ModuleList):
                 else [getattr(self, f"original{i}") for i in range(self.ntensors)])
 
     def right_inverse(self, value):
-        """Makes the originals what gives this value."""
+        """Sets the originals such that the computed tensor has this value."""
         with no_grad():
             for module in reversed(list(self)):
                 if not hasattr(module, "right_inverse"):
@@ -147,7 +145,7 @@ def _computed(name):
 
 
 def _class_of_its_own(module):
-    """Changes the class of a module to one that may have properties of this module alone."""
+    """Gives a module its own class, which may have properties of this module only."""
     kind = type(module)
     made = {"_is_variant": True, "__module__": kind.__module__, "__doc__": kind.__doc__,
             "_parametrized": kind, "__reduce_ex__": _refuse_pickle, "_new_like": _new_like}
@@ -157,7 +155,7 @@ def _class_of_its_own(module):
 
 
 def _forward(self, *arguments, **named):
-    """A layer of C++ knows nothing of properties: it gets what they give."""
+    """Lends the computed tensors to a layer of C++, which does not read properties."""
     with lent(self, {name: getattr(self, name) for name in self.parametrizations}):
         return self._parametrized.forward(self, *arguments, **named)
 
@@ -181,7 +179,7 @@ def _own(module, name):
 
 
 def _take(module, name):
-    """Takes a tensor out of a module."""
+    """Removes a tensor from a module."""
     if name in vars(module):
         delattr(module, name)
     else:
@@ -199,13 +197,10 @@ def _put(module, name, tensor):
 
 
 def register_parametrization(module, tensor_name, parametrization, *, unsafe=False):
-    """Lets a module, in place of its parameter or buffer of this name, have what `parametrization`
-    makes of it; returns the module.
-
-    The first one's right_inverse(), if there is one, says what the original is; several on one
-    tensor are called in turn. What they give must have the dims and dtype of the original, unless
-    `unsafe` allows others.
-    """
+    """Replaces a module's parameter or buffer by the result of `parametrization` for it; returns
+    the module. If the first parametrization has a right_inverse(), it gives the original; several
+    parametrizations of one tensor are called in turn. The result must have the dims and dtype of
+    the original unless `unsafe` is set."""
     parametrization.train(module.training)
     if is_parametrized(module, tensor_name):
         if not unsafe:
@@ -234,7 +229,7 @@ def register_parametrization(module, tensor_name, parametrization, *, unsafe=Fal
 
 
 def is_parametrized(module, tensor_name=None):
-    """Whether the tensor of this name, or any, is computed."""
+    """Whether the tensor with this name, or any tensor, is computed."""
     parametrizations = vars(module).get("parametrizations")
     if not isinstance(parametrizations, ModuleDict):
         return False
@@ -242,7 +237,7 @@ def is_parametrized(module, tensor_name=None):
 
 
 def remove_parametrizations(module, tensor_name, leave_parametrized=True):
-    """Makes a computed tensor a parameter or buffer again, with the value that it has, or that of
+    """Turns a computed tensor into a parameter or buffer again, with its present value or that of
     its original; returns the module."""
     if not is_parametrized(module, tensor_name):
         raise ValueError(f"Module {module} does not have a parametrization on {tensor_name}")
@@ -276,7 +271,8 @@ def type_before_parametrizations(module):
 
 
 def transfer_parametrizations_and_params(from_module, to_module, tensor_name=None):
-    """Gives another module the parametrizations of one, and their tensors; returns it."""
+    """Copies the parametrizations of one module, and their tensors, to another, which it
+    returns."""
     if not is_parametrized(from_module):
         return to_module
     for name in [tensor_name] if tensor_name is not None else list(from_module.parametrizations):

@@ -217,8 +217,8 @@ def unpack_sequence(packed_sequences):
 
 
 def pad_sequence(sequences, batch_first=False, padding_value=0.0, padding_side="right"):
-    """Sequences [L, *] in one tensor [longest L, B, *], or [B, longest L, *] with batch_first, with
-    the value where one ends."""
+    """Sequences [L, *] as one tensor [longest L, B, *], or [B, longest L, *] with batch_first,
+    padded with the value."""
     if padding_side not in ("left", "right"):
         raise _C.InvalidArgumentError(
             f"pad_sequence: padding_side must be left or right, is {padding_side!r}")
@@ -236,7 +236,7 @@ def pad_sequence(sequences, batch_first=False, padding_value=0.0, padding_side="
 
 
 def unpad_sequence(padded_sequences, lengths, batch_first=False):
-    """The sequences of pad_sequence(), of these lengths."""
+    """The sequences of pad_sequence(), given their lengths."""
     if isinstance(lengths, _C.Tensor):
         lengths = lengths.tolist()
     rows = padded_sequences if batch_first else padded_sequences.transpose(0, 1)

@@ -1,5 +1,5 @@
-"""Calls of a module with other tensors in place of its parameters and buffers, which is what
-function transforms need."""
+"""Calls of a module with other tensors instead of its parameters and buffers, as function
+transforms need."""
 
 from contextlib import ExitStack, contextmanager
 
@@ -10,8 +10,7 @@ from lazuli.nn import _extras
 
 @contextmanager
 def lent(module, tensors):
-    """Puts tensors in place of a module's own, by their names in it, for as long as the context
-    lasts."""
+    """A context in which a module uses other tensors, given by name, instead of its own."""
     is_cpp, own = _extras.is_of_cpp(module), vars(module)
     of_cpp = {name: tensor for name, tensor in tensors.items() if is_cpp and name not in own}
     before = {name: own[name] for name in tensors if name in own}
@@ -29,7 +28,7 @@ def lent(module, tensors):
 
 
 def _sorted(module, given, tie_weights, strict):
-    """The tensors by the modules that hold them: {module: {name: tensor}}."""
+    """The tensors grouped by the modules that hold them: {module: {name: tensor}}."""
     there = {**dict(module.named_parameters(remove_duplicate=False)),
              **dict(module.named_buffers(remove_duplicate=False))}
     unknown, missing = [n for n in given if n not in there], [n for n in there if n not in given]
@@ -58,12 +57,9 @@ def _sorted(module, given, tie_weights, strict):
 
 def functional_call(module, parameter_and_buffer_dicts, args=None, kwargs=None, *, tie_weights=True,
                     strict=False):
-    """What module(*args, **kwargs) gives with the tensors of a dict, or of several, by dotted
-    names, in place of its own.
-
-    Its own stay as they are. Tied tensors are replaced together unless tie_weights is off; strict
-    wants all names, and no others.
-    """
+    """The result of module(*args, **kwargs) with the tensors of one or several dicts, by dotted
+    names, instead of the module's own, which do not change. Tied tensors are replaced together
+    unless tie_weights is off. With strict, the names must be complete and known."""
     if not isinstance(module, Module):
         raise TypeError(f"functional_call: takes a module, not {type(module).__name__}")
     dicts = (parameter_and_buffer_dicts if isinstance(parameter_and_buffer_dicts, (tuple, list))

@@ -28,7 +28,7 @@ _SETTINGS = "cuda cudnn mkl mkldnn mps openmp"  # objects of backends that are m
 
 
 class _Alias(types.ModuleType):
-    """A module whose names are those of another one."""
+    """A module with the names of another one."""
 
     def __init__(self, name, target):
         super().__init__(name, f"{target}, under the name that a part of it has in PyTorch.")
@@ -50,8 +50,8 @@ class _Alias(types.ModuleType):
 
 
 def register():
-    """Makes the modules importable; a package has one as an attribute, too, unless it has something
-    else of that name."""
+    """Makes the modules importable, and sets them as attributes of their package unless the names
+    are taken."""
     backends = sys.modules["lazuli.backends"]
     for name in _SETTINGS.split():
         sys.modules[f"lazuli.backends.{name}"] = getattr(backends, name)

@@ -1,4 +1,4 @@
-"""Histograms of several dims."""
+"""Histograms in several dims."""
 
 import builtins
 from collections import namedtuple
@@ -9,7 +9,7 @@ _Result = namedtuple("histogramdd", ["hist", "bin_edges"])
 
 
 def _edges(name, x, bins, bounds):
-    """Of each dim, as tensors."""
+    """The edges of each dim as tensors."""
     count = x.shape[-1]
     if isinstance(bins, int):
         bins = [bins] * count

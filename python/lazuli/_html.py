@@ -1,4 +1,4 @@
-"""Tensors and modules as notebooks show them."""
+"""Tensors and modules as HTML for notebooks."""
 
 from lazuli._C import Tensor
 from lazuli._C.nn import Module
@@ -15,15 +15,13 @@ def escape(text):
 
 
 def _shown(size, n):
-    """The positions of a dim that are shown; None: those that are left out."""
+    """The positions of a dim that are shown; None stands for those that are left out."""
     return [*range(n), None, *range(size - n, size)] if size > 2 * n else list(range(size))
 
 
 def of_tensor(self):
-    """A table of a vector or a matrix, summarised as repr() is; the text of what has other ranks.
-
-    Computes the elements, which syncs.
-    """
+    """A table for a vector or matrix, summarised like repr(); text for other ranks. Computes the
+    elements, which syncs."""
     if self.ndim not in (1, 2) or self.numel() == 0:
         return f"<pre>{escape(text_of(self))}</pre>"
     values = elements(self)
@@ -38,8 +36,7 @@ def of_tensor(self):
 
 
 def of_module(self):
-    """A line for each module: its name, what it is, and how many elements its own parameters
-    have."""
+    """One line per module: its name, its type, and the number of elements of its own parameters."""
     lines = ["<tr><th>name</th><th>module</th><th>parameters</th></tr>"]
     for name, module in self.named_modules():
         text = f"{module._get_name()}({', '.join(module.extra_repr().splitlines())})"

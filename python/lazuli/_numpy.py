@@ -1,5 +1,5 @@
-"""NumPy, imported when something of it is first used: it takes as long to import as the library
-does."""
+"""NumPy, imported at its first use, because importing it takes as long as importing this
+library."""
 
 import importlib
 

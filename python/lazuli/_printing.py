@@ -1,5 +1,4 @@
-"""Text of tensors: what PyTorch prints of the same elements, with the options of
-set_printoptions()."""
+"""The text of tensors, as PyTorch prints it, with the options of set_printoptions()."""
 
 import contextlib
 import dataclasses
@@ -66,7 +65,7 @@ def printoptions(**options):
 
 
 class _Column:
-    """How the elements of an array are written: all are as wide as the widest."""
+    """The format of the elements of an array: all get the width of the widest."""
 
     def __init__(self, values):
         self.real = values.dtype.kind == "f"
@@ -103,7 +102,7 @@ class _Column:
 
 
 class Cells:
-    """How elements of any dtype are written: of a complex number both parts have a column."""
+    """The format of elements of any dtype; the parts of complex numbers have one column each."""
 
     def __init__(self, values):
         self.columns = [_Column(part) for part in ((values.real, values.imag)
@@ -120,7 +119,7 @@ class Cells:
 
 
 def edges(values):
-    """What is shown of the elements where they are summarised."""
+    """The elements that a summary shows."""
     n = _options.edgeitems
     for dim in range(values.ndim):
         if values.shape[dim] > 2 * n:
@@ -130,7 +129,7 @@ def edges(values):
 
 
 def _nested(values, cells, columns, summarised):
-    """The elements in brackets, of which the first is in this column."""
+    """The elements in brackets; the first bracket is in this column."""
     n = _options.edgeitems
     cut = summarised and (values.shape[0] > 2 * n or (values.ndim == 1 and n == 0))
     if values.ndim > 1:
@@ -149,7 +148,7 @@ def _nested(values, cells, columns, summarised):
 
 
 def elements(tensor):
-    """The elements as an array that Python can write: floats that NumPy has not got as f32."""
+    """The elements as an array that Python can print: floats that NumPy lacks become f32."""
     tensor = tensor.detach()
     known = (not tensor.dtype.is_floating_point or
              tensor.dtype in (_C.float16, _C.float32, _C.float64))
@@ -157,7 +156,7 @@ def elements(tensor):
 
 
 def _notes(tensor):
-    """What stands behind the elements."""
+    """The notes after the elements, such as the dtype."""
     if tensor.device != _C.Device():
         yield f"device='{tensor.device}'"
     if tensor.numel() == 0:
@@ -179,7 +178,7 @@ def _notes(tensor):
 
 
 def text_of(tensor):
-    """tensor(...), as PyTorch writes it; computes the elements, which syncs."""
+    """tensor(...) as PyTorch prints it; computes the elements, which syncs."""
     prefix = "tensor("
     values = elements(tensor)
     if values.size == 0:

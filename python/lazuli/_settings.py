@@ -1,4 +1,4 @@
-"""Settings of a process that PyTorch has, and what they are here."""
+"""PyTorch's settings of a process, and their meaning here."""
 
 import warnings
 
@@ -11,8 +11,8 @@ _deterministic = True
 
 
 def set_num_threads(number):
-    """Nothing but a check: LAZULI_NUM_THREADS says before the first program how many threads there
-    are."""
+    """Only checks its argument: LAZULI_NUM_THREADS sets the number of threads before the first
+    program."""
     if not isinstance(number, int) or number < 1:
         raise _C.InvalidArgumentError(
             "set_num_threads: expects a positive integer, not "
@@ -20,19 +20,19 @@ def set_num_threads(number):
 
 
 def use_deterministic_algorithms(mode, *, warn_only=False):
-    """Nothing: programs give the same bits each time."""
+    """Has no effect on programs, which always give the same bits."""
     global _deterministic
     _deterministic = bool(mode)
 
 
 def are_deterministic_algorithms_enabled():
-    """What use_deterministic_algorithms() said, at first True."""
+    """The value set by use_deterministic_algorithms(); True at first."""
     return _deterministic
 
 
 def set_float32_matmul_precision(precision):
-    """"highest", "high" or "medium"; nothing but the first is there, XLA_USE_BF16 computes in
-    bfloat16."""
+    """Takes "highest", "high" or "medium", without effect: the precision is the highest;
+    XLA_USE_BF16 computes in bfloat16."""
     global _precision
     if not isinstance(precision, str):
         raise TypeError(
@@ -44,24 +44,24 @@ def set_float32_matmul_precision(precision):
 
 
 def get_float32_matmul_precision():
-    """What set_float32_matmul_precision() said."""
+    """The value set by set_float32_matmul_precision()."""
     return _precision
 
 
 def get_default_device():
-    """Where new tensors lie."""
+    """The device of new tensors."""
     return _C.Device()
 
 
 def set_default_device(device):
-    """New tensors lie on this kind of device, in all threads; None: on that of PJRT_DEVICE."""
+    """Sets the kind of device of new tensors, in all threads; None means that of PJRT_DEVICE."""
     name = str(getattr(device, "name", device)).split(":")[0]
     if device is not None:
         _C.set_device_type(name)
 
 
 def set_default_tensor_type(kind):
-    """set_default_dtype() by a class, or its name: "torch.DoubleTensor"."""
+    """set_default_dtype() by a class or its name, such as "torch.DoubleTensor"."""
     kind = OLD_CONSTRUCTORS.get(kind.split(".")[-1], kind) if isinstance(kind, str) else kind
     dtype = getattr(kind, "dtype", kind)
     if not isinstance(dtype, _C.DType):
@@ -71,16 +71,14 @@ def set_default_tensor_type(kind):
 
 
 def set_flush_denormal(mode):
-    """False: denormal numbers are computed with."""
+    """Returns False: denormal numbers are not flushed."""
     return False
 
 
 def compile(model=None, *, fullgraph=False, dynamic=None, backend=None, mode=None, options=None,
             disable=False):
-    """The model or function itself: what it records is compiled at each sync.
-
-    As a decorator it takes only the options.
-    """
+    """Returns the model or function itself: its recorded ops are compiled at each sync. As a
+    decorator, it takes only the options."""
     return compile if model is None else model
 
 

@@ -1,4 +1,4 @@
-"""What devices do together: functions that each of them records for a tensor of its own."""
+"""Collective functions, which every device records for its own tensor."""
 
 import os
 
@@ -10,7 +10,7 @@ from lazuli._C.distributed import *  # noqa: F403
 
 
 def is_available():
-    """False: processes of PyTorch's kind do not meet."""
+    """False: there are no groups of processes as in PyTorch."""
     return False
 
 
@@ -30,12 +30,12 @@ def get_world_size(group=None):
 
 
 def barrier(group=None, **options):
-    """Nothing: there is nobody to wait for."""
+    """Does nothing: there are no other processes."""
 
 
 def init_process_group(backend=None, init_method=None, timeout=None, world_size=-1, rank=-1,
                        **options):
-    """Nothing, of a group of this process alone; an error of more."""
+    """Does nothing for a group of one process; an error for more."""
     size = world_size if world_size > 0 else int(os.environ.get("WORLD_SIZE", 1))
     if size != 1:
         raise UnimplementedError(f"init_process_group: {size} processes do not meet; all_reduce() "
@@ -43,4 +43,4 @@ def init_process_group(backend=None, init_method=None, timeout=None, world_size=
 
 
 def destroy_process_group(group=None):
-    """Nothing."""
+    """Does nothing."""

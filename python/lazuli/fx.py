@@ -22,41 +22,41 @@ class _Missing:
 
 
 class Graph(_Missing):
-    """An error; nothing is one."""
+    """Calling it raises an error; no object is an instance."""
 
 
 class Node(_Missing):
-    """An error; nothing is one."""
+    """Calling it raises an error; no object is an instance."""
 
 
 class Proxy(_Missing):
-    """An error; nothing is one."""
+    """Calling it raises an error; no object is an instance."""
 
 
 class Interpreter(_Missing):
-    """An error; nothing is one."""
+    """Calling it raises an error; no object is an instance."""
 
 
 class Transformer(_Missing):
-    """An error; nothing is one."""
+    """Calling it raises an error; no object is an instance."""
 
 
 class Tracer(_Missing):
-    """An error; nothing is one."""
+    """Calling it raises an error; no object is an instance."""
 
 
 class GraphModule(Module):
-    """An error; no module is one."""
+    """Calling it raises an error; no module is an instance."""
 
     def __init__(self, *arguments, **named):
         _none("GraphModule")
 
 
 def symbolic_trace(root, concrete_args=None):
-    """An error."""
+    """Raises an error."""
     _none("symbolic_trace()")
 
 
 def wrap(fn_or_name):
-    """The function itself, which traces by symbols would leave whole."""
+    """Returns the function itself."""
     return fn_or_name

@@ -7,7 +7,7 @@ from lazuli import _C
 
 
 def _none(*arguments, **named):
-    """An error."""
+    """Raises an error."""
     raise _C.UnimplementedError("hub: nothing is fetched from the net; download the file, and give "
                                 "its path to lazuli.load()")
 
@@ -17,7 +17,7 @@ _dir = None
 
 
 def get_dir():
-    """Where PyTorch keeps what it fetched."""
+    """The folder in which PyTorch keeps its downloads."""
     if _dir is not None:
         return _dir
     return os.path.join(os.environ.get("TORCH_HOME", os.path.join(
@@ -25,6 +25,6 @@ def get_dir():
 
 
 def set_dir(d):
-    """Says another place."""
+    """Sets that folder."""
     global _dir
     _dir = os.path.expanduser(d)

@@ -14,12 +14,13 @@ ScriptModule = Module
 
 
 def script(obj=None, *arguments, **named):
-    """The function, class or module itself."""
+    """Returns the function, class or module itself."""
     return obj
 
 
 def trace(func, example_inputs=None, *arguments, **named):
-    """The function or module itself: it is recorded anew, and found in the cache, at each call."""
+    """Returns the function or module itself: each call is recorded, and its program comes from the
+    cache."""
     return func
 
 
@@ -46,18 +47,18 @@ def is_tracing():
 
 
 def annotate(the_type, the_value):
-    """The value."""
+    """Returns the value."""
     return the_value
 
 
 @contextlib.contextmanager
 def fuser(name):
-    """Nothing: fusion is a pass."""
+    """Does nothing: fusion is a pass."""
     yield
 
 
 def _no_files(*arguments, **named):
-    """An error."""
+    """Raises an error."""
     raise _C.UnimplementedError(
         "jit: programs cannot be saved to files; save(module.state_dict()) saves the parameters")
 

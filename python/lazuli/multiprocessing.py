@@ -1,7 +1,5 @@
-"""Python's multiprocessing, with what PyTorch adds to it.
-
-Tensors that processes send each other are copied.
-"""
+"""Python's multiprocessing with PyTorch's additions. Tensors that processes send each other are
+copied."""
 
 import multiprocessing as _multiprocessing
 from multiprocessing import *  # noqa: F403
@@ -10,17 +8,17 @@ _strategy = "file_system"
 
 
 def get_all_sharing_strategies():
-    """How PyTorch's tensors are shared; here they are copied."""
+    """PyTorch's strategies of sharing tensors; here they are copied."""
     return {"file_descriptor", "file_system"}
 
 
 def get_sharing_strategy():
-    """What set_sharing_strategy() said."""
+    """The value set by set_sharing_strategy()."""
     return _strategy
 
 
 def set_sharing_strategy(new_strategy):
-    """Nothing but a check: tensors are copied."""
+    """Only checks its argument: tensors are copied."""
     global _strategy
     if new_strategy not in get_all_sharing_strategies():
         raise ValueError("set_sharing_strategy: takes one of "
@@ -29,7 +27,8 @@ def set_sharing_strategy(new_strategy):
 
 
 def spawn(fn, args=(), nprocs=1, join=True, daemon=False, start_method="spawn"):
-    """Runs fn(i, *args) in so many processes; with join waits for them, and raises if one fails."""
+    """Runs fn(i, *args) in nprocs processes; with join, waits for them and raises an error if one
+    fails."""
     context = _multiprocessing.get_context(start_method)
     processes = [context.Process(target=fn, args=(i, *args), daemon=daemon) for i in range(nprocs)]
     for process in processes:

@@ -5,7 +5,7 @@ from lazuli import _C
 
 
 def export(*arguments, **named):
-    """An error."""
+    """Raises an error."""
     raise _C.UnimplementedError(
         "onnx: lazuli writes no ONNX files; lazuli.hlo.HloModule.trace() makes an HLO module of a "
         "function, which XLA's tools read, and PyTorch exports a module of its own that loads this "

@@ -1,4 +1,4 @@
-"""Gradient modes, gradients without .grad, and functions with gradients of their own."""
+"""Gradient modes, gradients without .grad, and functions with custom gradients."""
 
 from lazuli import _C
 from lazuli._C import Tensor
@@ -22,7 +22,7 @@ def _tensor_backward(self, gradient=None, retain_graph=None, create_graph=False,
 
 
 def _grad_fn(self):
-    """The op that made the tensor, in its history; None of a leaf."""
+    """The op in the history that made the tensor; None for a leaf."""
     node = _C._grad_fn(self)
     return None if node is None else graph.node_of(node)
 
@@ -33,7 +33,7 @@ Tensor.grad_fn = property(_grad_fn, doc=_grad_fn.__doc__)
 
 
 class _Variable(type):
-    """The class of Variable, which all tensors are instances of."""
+    """The metaclass of Variable; all tensors are instances of Variable."""
 
     def __call__(cls, data, requires_grad=False, volatile=None):
         made = data.detach()

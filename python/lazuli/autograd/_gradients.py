@@ -1,4 +1,4 @@
-"""Gradients of several tensors at once, given to who asks for them or added to .grad."""
+"""Gradients of several tensors at once, returned or added to .grad."""
 
 from lazuli import _C
 from lazuli._C import Tensor
@@ -59,8 +59,8 @@ def _batched(outputs, inputs, gradients, retain, create_graph, unused):
 
 def backward(tensors, grad_tensors=None, retain_graph=None, create_graph=False, grad_variables=None,
              inputs=None):
-    """Tensor.backward() of several tensors at once; with inputs only to .grad of these, leaves or
-    results."""
+    """Tensor.backward() of several tensors at once. With inputs, gradients are added only to .grad
+    of these leaves or results."""
     retain = create_graph if retain_graph is None else retain_graph
     gradients = _gradients(grad_tensors if grad_tensors is not None else grad_variables)
     if inputs is None:

@@ -1,4 +1,4 @@
-"""Functions whose gradient their user writes."""
+"""Functions with gradients written by users."""
 
 import functools
 
@@ -8,8 +8,7 @@ from lazuli.autograd.grad_mode import no_grad
 
 
 class FunctionCtx:
-    """What forward() and backward() of a Function tell each other; it takes attributes of any name,
-    too."""
+    """Carries data from forward() of a Function to backward(); it accepts any attributes, too."""
 
     def __init__(self):
         self._saved, self._dirty, self._plain = (), (), ()
@@ -18,7 +17,7 @@ class FunctionCtx:
         self.needs_input_grad = ()
 
     def save_for_backward(self, *tensors):
-        """Keeps arguments, results, or other tensors for backward(), which finds them in
+        """Keeps arguments, results or other tensors for backward(), which reads them from
         saved_tensors."""
         for i, tensor in enumerate(tensors):
             if tensor is not None and not isinstance(tensor, Tensor):
@@ -33,18 +32,18 @@ class FunctionCtx:
     saved_variables = saved_tensors
 
     def save_for_forward(self, *tensors):
-        """For forward-mode gradients, which there are none of."""
+        """Has no effect: there are no forward-mode gradients."""
 
     def mark_dirty(self, *inputs):
-        """Says that forward() changed these arguments in place; it must return them."""
+        """Marks arguments that forward() changed in place; it must return them."""
         self._dirty = inputs
 
     def mark_non_differentiable(self, *outputs):
-        """Says that these results have no gradient."""
+        """Marks results that have no gradient."""
         self._plain = outputs
 
     def set_materialize_grads(self, value):
-        """Whether backward() gets zeros for results that nobody used, or None."""
+        """Sets whether backward() gets zeros, or None, for unused results."""
         self._materialize = value
 
 
@@ -98,7 +97,7 @@ class Function:
 
     @classmethod
     def apply(cls, *arguments, **named):
-        """The results of forward() of these arguments, with backward() as their history."""
+        """The results of forward() for the arguments, with backward() as their history."""
         ctx = FunctionCtx()
         ctx.needs_input_grad = tuple(isinstance(a, Tensor) and a.requires_grad for a in arguments)
         apart = cls.setup_context is not Function.setup_context
@@ -154,7 +153,7 @@ def _check_dirty(cls, ctx, arguments, results):
 
 
 class _Twice(Function):
-    """The tensors as they are, with a history that cannot be differentiated."""
+    """Returns the tensors with a history that cannot be differentiated."""
 
     @staticmethod
     def forward(ctx, *tensors):
@@ -167,7 +166,8 @@ class _Twice(Function):
 
 
 def once_differentiable(backward):
-    """Of a backward() that records no history: differentiating what it gives is an error."""
+    """A decorator for a backward() that records no history: differentiating its results is an
+    error."""
 
     @functools.wraps(backward)
     def call(ctx, *gradients):

@@ -7,8 +7,8 @@ from lazuli import _C
 
 
 class _Mode:
-    """`with mode(...):`, `@mode(...)` of a function or generator, and `@mode` where it needs no
-    argument."""
+    """A mode: `with mode(...):`, `@mode(...)` for a function or generator, and `@mode` if it needs
+    no argument."""
 
     def __new__(cls, *arguments, **named):
         if len(arguments) == 1 and not named and callable(arguments[0]):
@@ -32,7 +32,7 @@ class _Mode:
         return call
 
     def _of_generator(self, function):
-        """The generator runs in the mode, its caller does not."""
+        """Runs the generator in the mode, but not its caller."""
 
         @functools.wraps(function)
         def generate(*arguments, **named):
@@ -69,18 +69,18 @@ class _GradMode(_Mode):
 
 
 class no_grad(_GradMode):
-    """Ops of this thread record no history meanwhile."""
+    """Ops of this thread record no history until the end."""
 
     enabled = False
 
 
 class enable_grad(_GradMode):
-    """The opposite of no_grad, within one."""
+    """Turns history on again within no_grad."""
 
 
 class set_grad_enabled(_Mode):
-    """Turns history on or off from here on; in a `with`, until its end; of a function it decorates,
-    during its calls."""
+    """Turns history on or off from now on; in a `with`, until its end; as a decorator, during calls
+    of the function."""
 
     def __new__(cls, mode):
         return object.__new__(cls)
@@ -104,8 +104,8 @@ class set_grad_enabled(_Mode):
 
 
 class inference_mode(_Mode):
-    """no_grad whose tensors never take part in a history, also later: an op that would save one for
-    backward refuses it."""
+    """As no_grad, but the tensors made here can never take part in a history: an op that would save
+    one for backward refuses it."""
 
     def __init__(self, mode=True):
         self.mode = mode
@@ -125,11 +125,9 @@ class inference_mode(_Mode):
 
 
 class detect_anomaly:
-    """backward() throws where a gradient is NaN, and names the op that gave it and the line that
-    recorded the op.
-
-    For all threads. It looks at every gradient at the end of a backward(), which syncs.
-    """
+    """backward() raises an error if a gradient is NaN, which names the op that made it and the line
+    that recorded the op. It applies to all threads. All gradients are checked at the end of a
+    backward(), which syncs."""
 
     def __init__(self, check_nan=True):
         self.check_nan = check_nan
@@ -143,7 +141,7 @@ class detect_anomaly:
 
 
 class set_detect_anomaly:
-    """detect_anomaly turned on or off from here on; in a `with`, until its end."""
+    """Turns detect_anomaly on or off from now on; in a `with`, until its end."""
 
     def __init__(self, mode, check_nan=True):
         self._before = _C._anomaly()
@@ -162,5 +160,5 @@ def is_anomaly_enabled():
 
 
 def is_anomaly_check_nan_enabled():
-    """Whether it looks for NaN."""
+    """Whether anomaly detection looks for NaN."""
     return _C._anomaly()[1]

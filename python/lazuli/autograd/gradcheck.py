@@ -1,4 +1,4 @@
-"""Gradients compared with differences."""
+"""Checks of gradients against finite differences."""
 
 import warnings
 
@@ -10,7 +10,7 @@ from lazuli.autograd.grad_mode import enable_grad, no_grad
 
 
 class GradcheckError(RuntimeError):
-    """What gradcheck() and gradgradcheck() found."""
+    """A difference that gradcheck() or gradgradcheck() found."""
 
 
 def _tuple(given):
@@ -23,14 +23,14 @@ def _differentiable(output):
 
 
 def _parts(tensor):
-    """The elements as f64 in a row, of complex numbers both parts."""
+    """The elements as a vector of f64, with both parts of complex numbers."""
     array = np.ascontiguousarray(tensor.detach().numpy()).reshape(-1)
     return (array.view(array.real.dtype).astype(np.float64) if array.dtype.kind == "c"
             else array.astype(np.float64))
 
 
 def _moved(tensor, at, by):
-    """The tensor with one part of an element moved."""
+    """The tensor with one part of one element changed."""
     array = np.array(tensor.detach().numpy())
     flat = array.reshape(-1)
     flat.view(flat.real.dtype)[at] += by
@@ -52,7 +52,8 @@ def _numerical(function, inputs, which, eps):
 
 
 def _analytical(outputs, o, inputs, wanted):
-    """For each wanted input the same of one output, a backward for each of its parts."""
+    """The same matrix for each wanted input and one output, with one backward per part of the
+    output."""
     output = outputs[o]
     size = _parts(output).size
     found = [np.zeros((_parts(inputs[i]).size, size)) for i in wanted]
@@ -126,8 +127,8 @@ def gradgradcheck(func, inputs, grad_outputs=None, *, eps=1e-6, atol=1e-5, rtol=
                   gen_non_contig_grad_outputs=False, raise_exception=True, nondet_tol=0.0,
                   check_undefined_grad=True, check_grad_dtypes=False, check_batched_grad=False,
                   check_fwd_over_rev=False, check_rev_over_rev=True, fast_mode=False, masked=False):
-    """gradcheck() of func's gradients, as functions of the inputs and of the gradients of the
-    outputs, drawn if not given."""
+    """gradcheck() of func's gradients as functions of the inputs and of the outputs' gradients,
+    which are random unless given."""
     if check_fwd_over_rev:
         raise NotImplementedError("gradgradcheck: there are no forward-mode gradients")
     inputs = _tuple(inputs)

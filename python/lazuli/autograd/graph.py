@@ -1,4 +1,4 @@
-"""Histories: the nodes that ops leave behind, and what they save."""
+"""Histories: the nodes of recorded ops, and the tensors that they save."""
 
 import contextlib
 
@@ -7,25 +7,26 @@ from lazuli._C import Tensor
 
 
 class Node:
-    """An op of a history: what tensor.grad_fn is. Its class has the op's name: MulBackward0."""
+    """An op of a history, as returned by tensor.grad_fn. Its class has the op's name:
+    MulBackward0."""
 
     def __init__(self, node):
         self._node = node
 
     def name(self):
-        """The name that its class has."""
+        """The name of its class."""
         return self._node.name()
 
     @property
     def next_functions(self):
-        """For each operand the node that its gradient goes to, None where none is wanted, and which
-        result of that it is."""
+        """For each operand, the node that receives its gradient, or None, and the index of that
+        node's result."""
         return tuple((None if node is None else node_of(node), index)
                      for node, index in self._node.edges())
 
     @property
     def variable(self):
-        """Of the node AccumulateGrad: the leaf."""
+        """For the node AccumulateGrad, the leaf."""
         leaf = self._node.variable()
         if leaf is None:
             raise AttributeError(f"'{type(self).__name__}' object has no attribute 'variable'")
@@ -33,7 +34,7 @@ class Node:
 
     @property
     def saved_tensors(self):
-        """What a Function saved for backward."""
+        """The tensors that a Function saved for backward."""
         return tuple(self._node.saved())
 
     @property
@@ -42,12 +43,12 @@ class Node:
         return {"site": self._node.site()}
 
     def register_hook(self, fn):
-        """Calls fn(grad_inputs, grad_outputs) after the node has run; what it gives takes the place
-        of grad_inputs."""
+        """Calls fn(grad_inputs, grad_outputs) after the node has run; a result that is not None
+        replaces grad_inputs."""
         return self._node.register_hook(fn, False)
 
     def register_prehook(self, fn):
-        """Calls fn(grad_outputs) before the node runs; what it gives takes their place."""
+        """Calls fn(grad_outputs) before the node runs; a result that is not None replaces them."""
         return self._node.register_hook(fn, True)
 
     def _sequence_nr(self):
@@ -67,7 +68,7 @@ _classes = {}
 
 
 def node_of(node):
-    """The Node of C++'s, of the class with its name."""
+    """The Node for a node of C++, of the class with its name."""
     name = node.name()
     if name not in _classes:
         _classes[name] = type(name, (Node,), {})
@@ -75,8 +76,8 @@ def node_of(node):
 
 
 class saved_tensors_hooks:
-    """Within it, what ops save for backward is pack_hook(tensor); backward gets unpack_hook() of
-    that."""
+    """A context in which ops save pack_hook(tensor) for backward, which then uses unpack_hook() of
+    it."""
 
     def __init__(self, pack_hook, unpack_hook):
         self.pack_hook, self.unpack_hook = pack_hook, unpack_hook
@@ -89,7 +90,7 @@ class saved_tensors_hooks:
 
 
 class save_on_cpu(saved_tensors_hooks):
-    """Keeps what ops save for backward on the host's device."""
+    """Keeps tensors that ops save for backward on the host's device."""
 
     def __init__(self, pin_memory=False, device_type="cuda"):
         super().__init__(lambda tensor: (tensor.device, tensor.cpu()),
@@ -112,8 +113,8 @@ class _MultiHandle:
 
 
 def register_multi_grad_hook(tensors, fn, *, mode="all"):
-    """Calls fn with the gradients of all tensors, None where there is none, once all have arrived;
-    with mode "any" with the first."""
+    """Calls fn with the gradients of all tensors, or None for those without, after all have
+    arrived; with mode "any", with the first one."""
     if mode not in ("all", "any"):
         raise ValueError(f"register_multi_grad_hook: mode is 'all' or 'any', not {mode!r}")
     tensors = tuple(tensors)
@@ -138,7 +139,7 @@ def register_multi_grad_hook(tensors, fn, *, mode="all"):
 
 @contextlib.contextmanager
 def disable_saved_tensors_hooks(error_message):
-    """Within it, saved_tensors_hooks are a mistake with this message."""
+    """A context in which saved_tensors_hooks raise an error with this message."""
     entered = saved_tensors_hooks.__enter__
 
     def refuse(self):
@@ -152,7 +153,8 @@ def disable_saved_tensors_hooks(error_message):
 
 
 def get_gradient_edge(tensor):
-    """The node that a gradient of the tensor goes to, and which result of it the tensor is."""
+    """The node that receives the tensor's gradient, and the index of the node's result that the
+    tensor is."""
     if not isinstance(tensor, Tensor) or not tensor.requires_grad:
         raise RuntimeError("get_gradient_edge: the tensor requires no gradient")
     return tensor.grad_fn, 0

@@ -1,4 +1,4 @@
-"""What training programs use beside the library."""
+"""Tools for training programs."""
 
 import importlib
 

@@ -1,4 +1,5 @@
-"""Memory for computing twice: what a function saves for backward is computed again there."""
+"""Saves memory by computing twice: tensors that backward needs are computed again instead of being
+kept."""
 
 from lazuli import _C
 from lazuli._C import Tensor
@@ -43,8 +44,8 @@ def checkpoint(function, *args, use_reentrant=None, context_fn=None, determinism
 
 
 def checkpoint_sequential(functions, segments, input, use_reentrant=None, **kwargs):
-    """The functions one after the other, in so many checkpoints; what the last of these saves is
-    kept."""
+    """Calls the functions one after the other, in the given number of checkpoints; the last one
+    keeps its tensors."""
     functions = list(functions)
     size = len(functions) // segments
 

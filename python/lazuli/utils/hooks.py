@@ -1,4 +1,4 @@
-"""What registering a hook of a module gives."""
+"""Handles of hooks."""
 
 import itertools
 
@@ -6,7 +6,7 @@ _ids = itertools.count()
 
 
 class RemovableHandle:
-    """remove() ends the hook; so does the end of a `with`."""
+    """A handle of a hook: remove(), or the end of a `with`, removes the hook."""
 
     def __init__(self, hooks, hook, prepend=False):
         self.id = next(_ids)

@@ -1,4 +1,4 @@
-"""PyTorch's models of the net: lazuli.hub says that they are not fetched."""
+"""PyTorch's downloads of models, which lazuli.hub refuses."""
 
 from lazuli.hub import load_state_dict_from_url as load_url
 

@@ -23,7 +23,7 @@ def _writer():
 
 
 def _converted(value):
-    """The value with arrays in place of tensors."""
+    """The value with arrays instead of tensors."""
     if isinstance(value, Tensor):
         value = value.detach()
         return (value.float() if value.dtype == _C.bfloat16 else value).numpy()
@@ -47,7 +47,7 @@ class SummaryWriter:
         self.close()
 
     def add_graph(self, model, input_to_model=None, verbose=False, use_strict_trace=True):
-        """Nothing: graphs are shown by lazuli-graph, of what LAZULI_SAVE_GRAPHS keeps."""
+        """Does nothing: lazuli-graph shows graphs, which LAZULI_SAVE_GRAPHS keeps."""
 
     def __getattr__(self, name):
         method = getattr(self._writer, name)

@@ -1,5 +1,5 @@
-"""Batches of sequences of like length, padded to few lengths: each shape is compiled once, so few
-shapes are few programs."""
+"""Batches of sequences of similar length, padded to few lengths: each shape is compiled once, so
+few shapes mean few programs."""
 
 import bisect
 
@@ -17,9 +17,9 @@ def _checked(what, boundaries):
 
 
 class BucketBatchSampler(Sampler):
-    """Batches of samples whose lengths lie between the same two of `boundaries`, each of which is
-    the greatest length in its bucket. `lengths[i]` is that of sample i. With shuffle, samples and
-    batches come in a new order each time."""
+    """Makes batches of samples from the same bucket. `boundaries` are the greatest lengths of the
+    buckets, and `lengths[i]` is the length of sample i. With shuffle, samples and batches come in a
+    new order each time."""
 
     def __init__(self, lengths, batch_size, boundaries, shuffle=False, drop_last=False,
                  generator=None):
@@ -51,9 +51,9 @@ class BucketBatchSampler(Sampler):
 
 
 class PadCollate:
-    """A collate_fn: default_collate() of samples whose arrays are first filled up along `dim` with
-    `value` to the least of `boundaries` that is not below the longest of the batch. Only arrays of
-    rank above dim whose lengths differ from the boundary change; `then` makes the batch."""
+    """A collate_fn: pads the arrays of a batch along `dim` with `value` to the smallest boundary
+    that holds the longest, then calls `then`, by default default_collate(). Arrays of rank dim or
+    less are not padded."""
 
     def __init__(self, boundaries, value=0, dim=0, then=default_collate):
         self.boundaries = _checked("PadCollate", boundaries)

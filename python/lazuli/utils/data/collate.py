@@ -1,4 +1,4 @@
-"""How samples become a batch."""
+"""Conversion of samples to a batch."""
 
 import collections.abc
 import copy
@@ -15,8 +15,7 @@ def _copied(array):
 
 
 class _Pickled:
-    """An array of a worker, a tensor where it is unpickled: workers compute nothing with
-    tensors."""
+    """An array of a worker that is unpickled as a tensor: workers do not compute with tensors."""
 
     def __init__(self, array):
         self.array = array
@@ -35,15 +34,15 @@ def _stacked(arrays):
 
 
 def _stacked_tensors(tensors):
-    """The rows as one tensor, which is data: as a recorded op, each choice of samples would be a
-    program of its own."""
+    """The rows as one tensor of data. As a recorded op, each choice of samples would be a program
+    of its own."""
     if any(tensor.requires_grad for tensor in tensors):
         return _C.stack(list(tensors))
     return from_numpy(_stacked([tensor.numpy() for tensor in tensors]))
 
 
 def _same(batch, parts):
-    """A batch of the samples' own container."""
+    """A batch in the container type of the samples."""
     first = batch[0]
     if hasattr(first, "_fields"):  # a namedtuple
         return type(first)(*parts)
@@ -72,7 +71,7 @@ def _named(first, parts):
 
 
 def collate(batch, tensor):
-    """default_collate() with a choice of what becomes of arrays."""
+    """default_collate() with a function that converts arrays."""
     first = batch[0]
     if isinstance(first, _C.Tensor):
         return _stacked_tensors(batch)
@@ -114,7 +113,7 @@ OF_BATCHES = {default_collate: from_numpy, worker_collate: _Pickled}
 
 
 def default_convert(data):
-    """One sample as tensors: its arrays, in the same structure."""
+    """One sample with tensors instead of arrays, in the same structure."""
     if isinstance(data, np.generic) and data.dtype.kind not in "SUO":
         return _copied(np.asarray(data))
     if isinstance(data, np.ndarray) and data.dtype.kind not in "SUO":

@@ -9,8 +9,8 @@ from lazuli.utils.data.samplers import permutation
 
 
 class Dataset:
-    """A base for data sets by index: a subclass has __getitem__, mostly __len__, too, and perhaps
-    __getitems__(indices), which gives the list of samples of a batch at once."""
+    """The base of data sets by index. A subclass has __getitem__, usually __len__, and optionally
+    __getitems__(indices), which returns the list of samples of a batch at once."""
 
     def __class_getitem__(cls, _):
         return cls  # Dataset[T] is for readers
@@ -23,8 +23,8 @@ class Dataset:
 
 
 class IterableDataset(Dataset):
-    """A base for data sets that are streams: a subclass has __iter__. With workers, each iterates a
-    copy of its own, and get_worker_info() says which part it should give."""
+    """The base of data sets that are streams. A subclass has __iter__. With workers, each iterates
+    its own copy, and get_worker_info() says which part it should return."""
 
     def __iter__(self):
         raise NotImplementedError(f"{type(self).__name__} has no __iter__")
@@ -34,7 +34,7 @@ class IterableDataset(Dataset):
 
 
 class SizeMismatch(ValueError, AssertionError):
-    """Sizes that should be equal. PyTorch's error is one or the other."""
+    """An error about sizes that should be equal. PyTorch raises one class or the other."""
 
 
 def same_length(what, lengths):
@@ -43,7 +43,7 @@ def same_length(what, lengths):
 
 
 class TensorDataset(Dataset):
-    """Samples are tuples of rows: [i] of each tensor, which all have the same size of dim 0."""
+    """Tuples of the rows [i] of tensors with the same size of dim 0."""
 
     def __init__(self, *tensors):
         same_length("TensorDataset", [tensor.size(0) for tensor in tensors])
@@ -57,7 +57,7 @@ class TensorDataset(Dataset):
 
 
 class StackDataset(Dataset):
-    """Samples of several data sets beside each other: tuples, or dicts if the data sets have
+    """Combines the samples of several data sets to tuples, or to dicts if the data sets have
     names."""
 
     def __init__(self, *args, **kwargs):
@@ -90,7 +90,7 @@ class StackDataset(Dataset):
 
 
 class ConcatDataset(Dataset):
-    """Data sets one after the other."""
+    """Several data sets, one after the other."""
 
     def __init__(self, datasets):
         self.datasets = list(datasets)
@@ -115,7 +115,7 @@ class ConcatDataset(Dataset):
 
 
 class ChainDataset(IterableDataset):
-    """Streams one after the other."""
+    """Several streams, one after the other."""
 
     def __init__(self, datasets):
         self.datasets = datasets
@@ -131,7 +131,7 @@ class ChainDataset(IterableDataset):
 
 
 class Subset(Dataset):
-    """The samples of another data set at these indices."""
+    """The samples of another data set at the given indices."""
 
     def __init__(self, dataset, indices):
         self.dataset = dataset
@@ -150,8 +150,8 @@ class Subset(Dataset):
 
 
 def random_split(dataset, lengths, generator=None):
-    """Subsets of these sizes, or of these shares if they add up to 1, that no two samples share,
-    drawn at random. What shares leave over goes to the first subsets, one sample each."""
+    """Random disjoint subsets of the given sizes, or of the given shares if they add up to 1.
+    Samples left over by rounding go to the first subsets, one each."""
     if math.isclose(sum(lengths), 1) and sum(lengths) <= 1:
         for share in lengths:
             if not 0 <= share <= 1:
@@ -173,7 +173,7 @@ def random_split(dataset, lengths, generator=None):
 
 
 def samples_of(dataset, indices):
-    """The samples at these indices, as a list."""
+    """The list of the samples at the given indices."""
     if callable(getattr(dataset, "__getitems__", None)):
         return dataset.__getitems__(indices)
     if hasattr(dataset, "__getitem__"):

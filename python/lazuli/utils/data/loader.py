@@ -1,4 +1,4 @@
-"""DataLoader: batches of a data set, read by this process or by workers."""
+"""DataLoader: batches of a data set, read in this process or by workers."""
 
 import multiprocessing
 import weakref
@@ -10,7 +10,7 @@ from lazuli.utils.data.workers import Setup, Workers, _End, _Failure
 
 
 class _ByIndex:
-    """Fetches batches, or with no batch size single samples, of a data set by index."""
+    """Fetches batches of a data set by index, or single samples without a batch size."""
 
     def __init__(self, dataset, batched, collate):
         self.dataset, self.batched, self.collate = dataset, batched, collate
@@ -24,7 +24,7 @@ class _ByIndex:
 
 
 class _FromStream:
-    """Fetches the next batch, or sample, of a stream; StopIteration at its end."""
+    """Fetches the next batch or sample of a stream; StopIteration at its end."""
 
     def __init__(self, dataset, batched, collate, drop_last):
         self.samples, self.batched, self.collate, self.drop_last = (iter(dataset), batched, collate,
@@ -40,7 +40,7 @@ class _FromStream:
 
 
 class _Fetchers:
-    """Makes what fetches, in this process or in a worker."""
+    """Makes fetchers in this process or in a worker."""
 
     def __init__(self, loader, collate):
         self.kind = _FromStream if loader._is_stream else _ByIndex
@@ -184,7 +184,7 @@ class DataLoader:
 
 
 class _Epoch:
-    """One loop in this process."""
+    """One pass in this process."""
 
     def __init__(self, loader):
         # As with workers, whose seeds it would be: the orders do not depend on their number.
@@ -229,7 +229,7 @@ class _WorkersEpoch:
             self._ask()
 
     def _give_up(self):
-        """The workers, idle: what was under way is thrown away."""
+        """Returns the workers idle; pending batches are discarded."""
         while any(self._under_way.values()):
             self._receive()
         self._close.detach()

@@ -43,7 +43,7 @@ def positive(what, name, value):
 
 
 def _parts(count):
-    """Sizes that add up to a count of draws, which are made when they are wanted."""
+    """Splits a number of draws into parts, which are drawn when needed."""
     whole, rest = divmod(count, _DRAWN)
     yield from itertools.repeat(_DRAWN, whole)
     if rest:
@@ -51,7 +51,8 @@ def _parts(count):
 
 
 class Sampler:
-    """A base: a subclass has __iter__, which gives indices or lists of them, and mostly __len__."""
+    """The base of samplers. A subclass has __iter__, which returns indices or lists of them, and
+    usually __len__."""
 
     def __class_getitem__(cls, _):
         return cls
@@ -74,8 +75,8 @@ class SequentialSampler(Sampler):
 
 
 class RandomSampler(Sampler):
-    """A new order each time: every sample once, and again if num_samples is greater than the data
-    set; or, with replacement, num_samples independent draws."""
+    """A new random order each time: every sample once, and repeated if num_samples exceeds the data
+    set; with replacement, num_samples independent draws."""
 
     def __init__(self, data_source, replacement=False, num_samples=None, generator=None):
         if not isinstance(replacement, bool):
@@ -104,7 +105,7 @@ class RandomSampler(Sampler):
 
 
 class SubsetRandomSampler(Sampler):
-    """These indices, in a new order each time."""
+    """The given indices, in a new random order each time."""
 
     def __init__(self, indices, generator=None):
         self.indices, self.generator = indices, generator
@@ -151,7 +152,8 @@ class WeightedRandomSampler(Sampler):
 
 
 class BatchSampler(Sampler):
-    """Lists of batch_size indices of another sampler; the last may have fewer, or is dropped."""
+    """Lists of batch_size indices of another sampler; the last one may be shorter, or is
+    dropped."""
 
     def __init__(self, sampler, batch_size, drop_last):
         positive("BatchSampler", "batch_size", batch_size)
@@ -171,8 +173,8 @@ class BatchSampler(Sampler):
 
 
 class DistributedSampler(Sampler):
-    """The part of the indices that one of several processes reads; all have as many. set_epoch()
-    makes a new order, the same in every process."""
+    """The share of the indices that one of several processes reads; all shares have the same size.
+    set_epoch() changes the order, which is the same in every process."""
 
     def __init__(self, dataset, num_replicas=None, rank=None, shuffle=True, seed=0,
                  drop_last=False):

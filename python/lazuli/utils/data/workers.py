@@ -24,12 +24,12 @@ _info = None
 
 
 def get_worker_info():
-    """In a worker: its id, num_workers, seed and its copy of the dataset. None elsewhere."""
+    """In a worker, its id, num_workers, seed and its copy of the dataset; None elsewhere."""
     return _info
 
 
 class _Failure:
-    """An exception on its way from a worker, with its traceback as text."""
+    """An exception of a worker, with its traceback as text."""
 
     def __init__(self, error, where):
         self.kind = type(error)
@@ -69,7 +69,7 @@ def _requests(pipe, tasks):
 
 
 def _begin(fetcher, seed, worker, setup):
-    """A new epoch: seeds, and what fetches. A failure of this is that of every batch."""
+    """Starts an epoch: sets seeds and makes the fetcher. A failure here fails every batch."""
     global _info
     _info = WorkerInfo(worker, setup.num_workers, seed, setup.dataset)
     random.seed(seed)
@@ -119,7 +119,7 @@ Setup = collections.namedtuple("Setup", ["dataset", "fetcher", "num_workers", "w
 
 
 class Workers:
-    """num_workers processes, asked in turns."""
+    """num_workers processes, used in turn."""
 
     def __init__(self, setup, seed, context, timeout):
         context = (multiprocessing.get_context(context)

@@ -11,7 +11,7 @@ namespace lazuli::lazy {
 struct GeluOp {
   bool tanh;  // by the approximation of Hendrycks and Gimpel (2016), which needs no erf
   LAZULI_OP("gelu", "aten::gelu", tanh);
-  static constexpr OpDoc kDoc{"x times the normal distribution's probability of a value below x.",
+  static constexpr OpDoc kDoc{"x times the probability that a standard normal variable is below x.",
                               {"x"}};
   static constexpr Saves kSaves = kSaveX;
   lowering::Op Lower(lowering::Builder& b, lowering::Op x) const;
@@ -22,7 +22,8 @@ struct EluOp {
   bool continuous;  // celu
   LAZULI_OP("elu", "aten::elu", continuous);
   static constexpr OpDoc kDoc{
-      "x, or alpha * (exp(x) - 1) where it is negative; continuous: alpha * (exp(x / alpha) - 1).",
+      "x, or alpha * (exp(x) - 1) where x is negative; with `continuous`, alpha * (exp(x / alpha) "
+      "- 1).",
       {"x", "alpha"}};
   static constexpr Saves kSaves = kSaveXY;
   lowering::Op Lower(lowering::Builder& b, lowering::Op x, lowering::Op alpha) const;

@@ -26,7 +26,8 @@ struct Conv2dInputGradOp {
   Pair size;
   LAZULI_OP("conv2d_input_grad", "aten::convolution_backward_input", stride, padding, dilation,
             groups, size);
-  static constexpr OpDoc kDoc{"Gradient of conv2d for its input.", {"dy", "weight"}};
+  static constexpr OpDoc kDoc{"The gradient of conv2d with respect to its input.",
+                              {"dy", "weight"}};
   static constexpr Saves kSaves = kSaveXY;
   lowering::Op Lower(lowering::Builder& b, lowering::Op dy, lowering::Op weight) const;
   Tensors Vjp(const Saved& s, const Tensor& g) const;
@@ -39,7 +40,7 @@ struct Conv2dWeightGradOp {
   Pair size;
   LAZULI_OP("conv2d_weight_grad", "aten::convolution_backward_weight", stride, padding, dilation,
             groups, size);
-  static constexpr OpDoc kDoc{"Gradient of conv2d for its weight.", {"x", "dy"}};
+  static constexpr OpDoc kDoc{"The gradient of conv2d with respect to its weight.", {"x", "dy"}};
   static constexpr Saves kSaves = kSaveXY;
   lowering::Op Lower(lowering::Builder& b, lowering::Op x, lowering::Op dy) const;
   Tensors Vjp(const Saved& s, const Tensor& g) const;

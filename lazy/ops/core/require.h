@@ -19,8 +19,8 @@ struct RequireOp {
   Requirement what;
   LAZULI_OP("require", "xla::require", what);
   static constexpr OpDoc kDoc{
-      "x; the run fails where an element of `bad` (pred) is set, and names the one of `value` "
-      "(s64) there.",
+      "x. The run fails if an element of `bad` (pred) is true; the error names the element of "
+      "`value` (s64) at its position.",
       {"x", "bad", "value"}};
   lowering::Op Lower(lowering::LoweringContext& c, lowering::Op x, lowering::Op bad,
                      lowering::Op value) const;
@@ -39,8 +39,8 @@ struct ProbabilitiesOp {
   int64_t at_least;
   LAZULI_OP("probabilities", "aten::probabilities", most, at_least);
   static constexpr OpDoc kDoc{
-      "x; an element that is negative, not finite, or above `most` fails the run, and so does a "
-      "row with fewer than `at_least` elements that are not 0.",
+      "x. The run fails if an element is negative, not finite or above `most`, or if a row has "
+      "fewer than `at_least` nonzero elements.",
       {"x"}};
   lowering::Op Lower(lowering::LoweringContext& c, lowering::Op x) const;
 };

@@ -20,7 +20,7 @@ struct PositionsOp {
   int64_t dim;
   DType dtype;
   LAZULI_OP("arange", "aten::arange", dims, dim, dtype);
-  static constexpr OpDoc kDoc{"Elements that are their position along dim.", {}};
+  static constexpr OpDoc kDoc{"Each element is its position along dim.", {}};
   absl::StatusOr<Shape> Infer() const { return Shape::Make(dtype, dims); }
   lowering::Op Lower(lowering::Builder& b) const { return b.Iota(Shape(dtype, dims), dim); }
 };

@@ -37,7 +37,7 @@ struct ComplexOp {
 
 struct ConjOp {
   LAZULI_OP("conj", "aten::conj");
-  static constexpr OpDoc kDoc{"Each element with the opposite imaginary part.", {"x"}};
+  static constexpr OpDoc kDoc{"The conjugate of each element.", {"x"}};
   lowering::Op Lower(lowering::Builder& b, lowering::Op x) const;
   Tensors Vjp(const Saved& s, const Tensor& dy) const;
 };

@@ -24,7 +24,8 @@ struct NextAfterOp {
 struct FrexpOp {
   LAZULI_OP("frexp", "aten::frexp");
   static constexpr OpDoc kDoc{
-      "Mantissa and exponent (s32) of each element; of zeros, infinities and NaN themselves and 0.",
+      "Mantissa and exponent (s32) of each element. Zeros, infinities and NaN are their own "
+      "mantissas, with exponent 0.",
       {"x"}};
   static constexpr Saves kSaves{.outputs = 2};
   std::array<lowering::Op, 2> Lower(lowering::Builder& b, lowering::Op x) const;

@@ -15,8 +15,8 @@ struct GatherOp {
   int64_t dim;
   LAZULI_OP("gather", "aten::gather", dim);
   static constexpr OpDoc kDoc{
-      "The elements of x whose position along dim the index says and whose other positions are "
-      "their own; one outside fails the run.",
+      "The elements of x at the positions along dim that the index gives; their other positions "
+      "are those in the index. A position out of range fails the run.",
       {"x", "index"}};
   static constexpr Saves kSaves{.inputs = 2};
   lowering::Op Lower(lowering::LoweringContext& c, lowering::Op x, lowering::Op index) const;
@@ -27,8 +27,8 @@ struct ScatterAddOp {
   int64_t dim;
   LAZULI_OP("scatter_add", "aten::scatter_add", dim);
   static constexpr OpDoc kDoc{
-      "x plus the elements of source, each at the position along dim that the index says; one "
-      "outside fails the run.",
+      "x plus the elements of source, each added at the position along dim that the index gives. A "
+      "position out of range fails the run.",
       {"x", "index", "source"}};
   static constexpr Saves kSaves{.inputs = 2};
   lowering::Op Lower(lowering::LoweringContext& c, lowering::Op x, lowering::Op index,
@@ -40,8 +40,8 @@ struct ScatterOp {
   int64_t dim;
   LAZULI_OP("scatter", "aten::scatter", dim);
   static constexpr OpDoc kDoc{
-      "x with the elements of source, each at the position along dim that the index says: the last "
-      "one where several meet; one outside fails the run.",
+      "x with the elements of source written at the positions along dim that the index gives; of "
+      "several at one position, the last one stays. A position out of range fails the run.",
       {"x", "index", "source"}};
   static constexpr Saves kSaves{.inputs = 2};
   lowering::Op Lower(lowering::LoweringContext& c, lowering::Op x, lowering::Op index,
@@ -57,8 +57,8 @@ struct ScatterReduceOp {
   bool include_self;
   LAZULI_OP("scatter_reduce", "aten::scatter_reduce", dim, combiner, include_self);
   static constexpr OpDoc kDoc{
-      "x with its elements and those of source that go to the same position along dim made one, or "
-      "those of source alone; a position outside fails the run.",
+      "x with the elements of source that go to one position along dim reduced to one, together "
+      "with the element of x there or without it. A position out of range fails the run.",
       {"x", "index", "source"}};
   static constexpr Saves kSaves{.inputs = 7, .outputs = 1};
   lowering::Op Lower(lowering::LoweringContext& c, lowering::Op x, lowering::Op index,
@@ -70,7 +70,8 @@ struct IndexSelectOp {
   int64_t dim;
   LAZULI_OP("index_select", "aten::index_select", dim);
   static constexpr OpDoc kDoc{
-      "Slices of x along dim at the positions of a rank-1 index; one outside fails the run.",
+      "The slices of x along dim at the positions in an index of rank 1. A position out of range "
+      "fails the run.",
       {"x", "index"}};
   static constexpr Saves kSaves{.inputs = 2};
   lowering::Op Lower(lowering::LoweringContext& c, lowering::Op x, lowering::Op index) const;
@@ -81,8 +82,8 @@ struct IndexAddOp {
   int64_t dim;
   LAZULI_OP("index_add", "aten::index_add", dim);
   static constexpr OpDoc kDoc{
-      "x with the slices of source added at the positions of a rank-1 index along dim; one outside "
-      "fails the run.",
+      "x with the slices of source added along dim at the positions in an index of rank 1. A "
+      "position out of range fails the run.",
       {"x", "index", "source"}};
   static constexpr Saves kSaves{.inputs = 2};
   lowering::Op Lower(lowering::LoweringContext& c, lowering::Op x, lowering::Op index,
@@ -94,9 +95,8 @@ struct IndexCopyOp {
   int64_t dim;
   LAZULI_OP("index_copy", "aten::index_copy", dim);
   static constexpr OpDoc kDoc{
-      "x with the slices of source at the positions of a rank-1 index along dim: the last one "
-      "where "
-      "several meet; one outside fails the run.",
+      "x with the slices of source written along dim at the positions in an index of rank 1; of "
+      "several at one position, the last one stays. A position out of range fails the run.",
       {"x", "index", "source"}};
   static constexpr Saves kSaves{.inputs = 2};
   lowering::Op Lower(lowering::LoweringContext& c, lowering::Op x, lowering::Op index,
@@ -109,8 +109,8 @@ struct MaskPositionsOp {
   int64_t count;
   LAZULI_OP("mask_positions", "aten::mask_positions", count);
   static constexpr OpDoc kDoc{
-      "How many elements that are true precede each that is, in row-major order; 0 elsewhere. "
-      "Another number of them than `count` fails the run.",
+      "For each true element, the number of true elements before it in row-major order; 0 "
+      "elsewhere. The run fails if there are not exactly `count` of them.",
       {"mask"}};
   lowering::Op Lower(lowering::LoweringContext& c, lowering::Op mask) const;
 };

@@ -15,9 +15,8 @@ struct OneHotOp {
   bool checked = false;
   LAZULI_OP("one_hot", "aten::one_hot", dim, classes, dtype, checked);
   static constexpr OpDoc kDoc{
-      "1 at each index along a new dim of `classes`, 0 elsewhere; where `checked`, one outside "
-      "fails "
-      "the run.",
+      "1 at each index along a new dim of size `classes`, 0 elsewhere. With `checked`, an index "
+      "out of range fails the run.",
       {"index"}};
   lowering::Op Lower(lowering::LoweringContext& c, lowering::Op index) const;
 };

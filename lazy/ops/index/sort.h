@@ -13,8 +13,8 @@ struct SortOp {
   bool descending;
   LAZULI_OP("sort", "aten::sort", dim, descending);
   static constexpr OpDoc kDoc{
-      "The elements in order along dim, and where each stood (s64). Equal ones keep their order; "
-      "NaN is the largest.",
+      "The elements sorted along dim, and their original positions (s64). Equal elements keep "
+      "their order; NaN is the largest.",
       {"x"}};
   static constexpr Saves kSaves{.outputs = 2};
   std::array<lowering::Op, 2> Lower(lowering::Builder& b, lowering::Op x) const;

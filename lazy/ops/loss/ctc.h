@@ -11,10 +11,9 @@ struct CtcOp {
   bool shares;
   LAZULI_OP("ctc_loss", "aten::_ctc_loss", shares);
   static constexpr OpDoc kDoc{
-      "-log of the sum over all ways through the extended labels [N] of the log-probabilities x "
-      "[T, N, L] of "
-      "these labels; with shares that of the ways that are at each label at each time [T, N, L], "
-      "too.",
+      "-log of the summed probability of all paths through the extended labels [N], given their "
+      "log-probabilities x [T, N, L]. With shares, also the share of the paths that are at each "
+      "label at each time: [T, N, L].",
       {"x", "skips", "input_lengths", "label_lengths"}};
   // A length out of range fails the run. skips [N, L]: whether a way may come from the label before the previous one. Lengths [N], s64.
   std::vector<lowering::Op> Lower(lowering::LoweringContext& c, lowering::Op x, lowering::Op skips,

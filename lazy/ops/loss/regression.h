@@ -12,7 +12,7 @@ struct HuberOp {
   bool smooth_l1;  // divided by delta, which is called beta there
   LAZULI_OP("huber_loss", "aten::huber_loss", smooth_l1);
   static constexpr OpDoc kDoc{
-      "Of d, the size of the difference: d^2 / 2 up to delta, delta (d - delta / 2) beyond.",
+      "With d the absolute difference: d^2 / 2 up to delta, delta (d - delta / 2) beyond.",
       {"difference", "delta"}};
   static constexpr Saves kSaves = kSaveXY;
   lowering::Op Lower(lowering::Builder& b, lowering::Op difference, lowering::Op delta) const;

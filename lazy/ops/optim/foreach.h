@@ -108,7 +108,8 @@ struct ForeachClipNormOp {
   double order;  // 1, 2, ...; 0: infinity, the largest absolute value
   LAZULI_OP("foreach_clip_norm", "aten::_foreach_clip_norm", order);
   static constexpr OpDoc kDoc{
-      "Tensors scaled so that the norm of all elements is at most a number; the norm before.",
+      "Tensors scaled such that the norm of all their elements is at most a number, and the norm "
+      "before scaling.",
       {"operands"}};
   PooledVector<lowering::Op> Lower(lowering::Builder& b, absl::Span<const lowering::Op> in) const;
 };

@@ -17,7 +17,7 @@ struct MaxPool2dOp {
   Pair kernel, stride, padding, overhang;
   LAZULI_OP("max_pool2d", "aten::max_pool2d", kernel, stride, padding, overhang);
   static constexpr OpDoc kDoc{
-      "Largest element of each window of x [N, C, H, W]; padding never wins.", {"x"}};
+      "The largest element of each window of x [N, C, H, W]; padding is never the largest.", {"x"}};
   static constexpr Saves kSaves = kSaveX;
   lowering::Op Lower(lowering::Builder& b, lowering::Op x) const;
   Tensors Vjp(const Saved& s, const Tensor& dy) const;
@@ -28,7 +28,8 @@ struct MaxPool2dGradOp {
   LAZULI_OP("max_pool2d_grad", "aten::max_pool2d_with_indices_backward", kernel, stride, padding,
             overhang);
   static constexpr OpDoc kDoc{
-      "dy added where each window's maximum lies in x: the first of equal ones, the last NaN.",
+      "Adds dy at the position of each window's maximum in x: the first of equal elements, the "
+      "last NaN.",
       {"x", "dy"}};
   static constexpr Saves kSaves = kSaveX;
   lowering::Op Lower(lowering::Builder& b, lowering::Op x, lowering::Op dy) const;

@@ -12,9 +12,8 @@ struct BarrierOp {
   int64_t count;
   LAZULI_OP("optimization_barrier", "xla::optimization_barrier", count);
   static constexpr OpDoc kDoc{
-      "The first `count` operands: values that are not merged with equal ones, nor moved before "
-      "any "
-      "of the operands is there.",
+      "The first `count` operands, as values that are not merged with equal ones, and not computed "
+      "before all operands are available.",
       {"xs"}};
   std::vector<lowering::Op> Lower(lowering::Builder& b, absl::Span<const lowering::Op> xs) const;
 };

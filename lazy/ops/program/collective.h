@@ -14,7 +14,8 @@ struct AllReduceOp {
   Joining joining;
   Dims devices;
   LAZULI_OP("all_reduce", "xla::all_reduce", joining, devices);
-  static constexpr OpDoc kDoc{"The devices' elements, joined, on each of them.", {"x"}};
+  static constexpr OpDoc kDoc{"The elementwise reduction of all devices' tensors, on each device.",
+                              {"x"}};
   lowering::Op Lower(lowering::Builder& b, lowering::Op x) const;
   // Of sums; who wants another gradient gathers.
   Tensors Vjp(const Saved& s, const Tensor& dy) const;
@@ -24,7 +25,7 @@ struct AllGatherOp {
   int64_t dim;
   Dims devices;
   LAZULI_OP("all_gather", "xla::all_gather", dim, devices);
-  static constexpr OpDoc kDoc{"The devices' elements one after the other, on each of them.", {"x"}};
+  static constexpr OpDoc kDoc{"The concatenation of all devices' tensors, on each device.", {"x"}};
   lowering::Op Lower(lowering::Builder& b, lowering::Op x) const;
   Tensors Vjp(const Saved& s, const Tensor& dy) const;
 };
@@ -34,7 +35,9 @@ struct ReduceScatterOp {
   int64_t dim;
   Dims devices;
   LAZULI_OP("reduce_scatter", "xla::reduce_scatter", joining, dim, devices);
-  static constexpr OpDoc kDoc{"Of the devices' elements, joined, the part of each.", {"x"}};
+  static constexpr OpDoc kDoc{
+      "The elementwise reduction of all devices' tensors, of which each device gets one part.",
+      {"x"}};
   lowering::Op Lower(lowering::Builder& b, lowering::Op x) const;
   Tensors Vjp(const Saved& s, const Tensor& dy) const;
 };
@@ -43,7 +46,7 @@ struct AllToAllOp {
   int64_t dim;
   Dims devices;
   LAZULI_OP("all_to_all", "xla::all_to_all", dim, devices);
-  static constexpr OpDoc kDoc{"Part i of each device's elements, on device i.", {"x"}};
+  static constexpr OpDoc kDoc{"Part i of every device's tensor, on device i.", {"x"}};
   lowering::Op Lower(lowering::Builder& b, lowering::Op x) const;
   Tensors Vjp(const Saved& s, const Tensor& dy) const;
 };
@@ -52,7 +55,7 @@ struct CollectivePermuteOp {
   Dims sources, targets;
   LAZULI_OP("collective_permute", "xla::collective_permute", sources, targets);
   static constexpr OpDoc kDoc{
-      "The elements of the device that sends to this one; zeros if none does.", {"x"}};
+      "The tensor of the device that sends to this one; zeros if there is none.", {"x"}};
   lowering::Op Lower(lowering::Builder& b, lowering::Op x) const;
   Tensors Vjp(const Saved& s, const Tensor& dy) const;
 };

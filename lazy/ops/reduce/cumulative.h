@@ -20,9 +20,8 @@ struct CumulativeArgOp {
   bool largest;
   LAZULI_OP("cumulative_arg", "aten::cummax", dim, largest);
   static constexpr OpDoc kDoc{
-      "s64 positions along dim of the largest element so far, or of the least; of equal ones, the "
-      "last. "
-      "The last NaN counts as both.",
+      "The position (s64) along dim of the largest or smallest element so far; of equal elements, "
+      "the last one. The last NaN counts as both.",
       {"x"}};
   lowering::Op Lower(lowering::Builder& b, lowering::Op x) const;
 };

@@ -35,7 +35,8 @@ struct AmaxOp {
   bool keepdim;
   LAZULI_OP("amax", "aten::amax", dims, keepdim);
   static constexpr OpDoc kDoc{
-      "Largest element over dims; NaN if there is one. Equal ones share the gradient.", {"x"}};
+      "The largest element over dims, or NaN if there is one. Equal elements share the gradient.",
+      {"x"}};
   static constexpr Saves kSaves{.inputs = 1, .outputs = 1};
   lowering::Op Lower(lowering::Builder& b, lowering::Op x) const;
   Tensors Vjp(const Saved& s, const Tensor& dy) const;
@@ -46,7 +47,8 @@ struct AminOp {
   bool keepdim;
   LAZULI_OP("amin", "aten::amin", dims, keepdim);
   static constexpr OpDoc kDoc{
-      "Smallest element over dims; NaN if there is one. Equal ones share the gradient.", {"x"}};
+      "The smallest element over dims, or NaN if there is one. Equal elements share the gradient.",
+      {"x"}};
   static constexpr Saves kSaves{.inputs = 1, .outputs = 1};
   lowering::Op Lower(lowering::Builder& b, lowering::Op x) const;
   Tensors Vjp(const Saved& s, const Tensor& dy) const;

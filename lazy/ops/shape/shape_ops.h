@@ -25,8 +25,8 @@ struct ReshapeOp {
 struct BroadcastToOp {
   Dims dims;
   LAZULI_OP("broadcast_to", "aten::expand", dims);
-  static constexpr OpDoc kDoc{"x stretched to dims: sizes of 1 repeat, new leading dims appear.",
-                              {"x"}};
+  static constexpr OpDoc kDoc{
+      "x broadcast to dims: dims of size 1, and new leading dims, repeat its elements.", {"x"}};
   lowering::Op Lower(lowering::Builder& b, lowering::Op x) const { return b.BroadcastTo(x, dims); }
   Tensors Vjp(const Saved& s, const Tensor& dy) const { return {SumToShape(dy, s.shape())}; }
 };
@@ -62,8 +62,10 @@ struct SelectOp {
 struct PadOp {
   Dims low, high, interior;
   LAZULI_OP("pad", "aten::constant_pad_nd", low, high, interior);
-  static constexpr OpDoc kDoc{"x with zeros around (negative: cut off) and between its elements.",
-                              {"x"}};
+  static constexpr OpDoc kDoc{
+      "x with zeros added around it, or with elements removed for negative numbers, and zeros "
+      "between its elements.",
+      {"x"}};
   lowering::Op Lower(lowering::Builder& b, lowering::Op x) const {
     return b.Pad(x, b.Scalar(x.dtype(), 0), low, high, interior);
   }

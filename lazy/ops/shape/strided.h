@@ -36,7 +36,7 @@ struct AsStridedOp {
   DType dtype;
   LAZULI_OP("as_strided", "aten::as_strided", dims, strides, offset, dtype);
   static constexpr OpDoc kDoc{
-      "The elements at strides from an offset in the memory of x, which is seen with the dtype.",
+      "The elements at strides from an offset in the memory of x, read as elements of the dtype.",
       {"x"}};
   absl::StatusOr<Shape> Infer(const Shape&) const { return Shape(dtype, dims); }
   lowering::Op Lower(lowering::Builder& b, lowering::Op x) const;
@@ -48,7 +48,7 @@ struct AsStridedScatterOp {
   int64_t offset;
   LAZULI_OP("as_strided_scatter", "aten::as_strided_scatter", strides, offset);
   static constexpr OpDoc kDoc{
-      "x with those of source in place of the elements at strides from an offset, seen with "
+      "x with the elements at strides from an offset replaced by those of source, as elements of "
       "source's dtype.",
       {"x", "source"}};
   absl::StatusOr<Shape> Infer(const Shape& x, const Shape&) const { return x; }

@@ -13,8 +13,8 @@ struct BesselOp {
   Bessel function;
   LAZULI_OP("bessel", "aten::special_bessel", function);
   static constexpr OpDoc kDoc{
-      "J0, J1, Y0, Y1, K0, K1, K0 and K1 times exp(x), or Ai of each element, by number of "
-      "function.",
+      "J0, J1, Y0, Y1, K0, K1, K0 times exp(x), K1 times exp(x), or Ai of each element; the "
+      "function is given by its number.",
       {"x"}};
   absl::StatusOr<Shape> Infer(const Shape& x) const {
     return UnaryShape(Accepts::kFloat, lowering::Opcode::kErf, x);

@@ -9,7 +9,8 @@ namespace lazuli::lazy {
 // 1 - erf(x) with all its digits where erf(x) is nearly 1.
 struct ErfcOp {
   LAZULI_OP("erfc", "aten::erfc");
-  static constexpr OpDoc kDoc{"1 - erf(x) of each element, exact where it is small.", {"x"}};
+  static constexpr OpDoc kDoc{
+      "1 - erf(x) of each element, accurate also where the result is small.", {"x"}};
   static constexpr Saves kSaves = kSaveX;
   absl::StatusOr<Shape> Infer(const Shape& x) const {
     return UnaryShape(Accepts::kFloat, lowering::Opcode::kErf, x);
@@ -33,7 +34,8 @@ struct ErfcxOp {
 // The inverse of erf, which Newton's method makes of an approximation.
 struct ErfinvOp {
   LAZULI_OP("erfinv", "aten::erfinv");
-  static constexpr OpDoc kDoc{"The number whose erf is each element; NaN beyond [-1, 1].", {"x"}};
+  static constexpr OpDoc kDoc{"The inverse of erf for each element; NaN outside of [-1, 1].",
+                              {"x"}};
   static constexpr Saves kSaves = kSaveResult;
   absl::StatusOr<Shape> Infer(const Shape& x) const {
     return UnaryShape(Accepts::kFloat, lowering::Opcode::kErf, x);

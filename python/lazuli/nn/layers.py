@@ -415,87 +415,69 @@ class MultiheadAttention(Module):
                          batch_first=self.batch_first)
 
 
-def _feed_forward(layer, width, inner, dropout, bias):
-    layer.linear1 = _C.nn.Linear(width, inner, bias=bias)
-    layer.dropout = _C.nn.Dropout(dropout)
-    layer.linear2 = _C.nn.Linear(inner, width, bias=bias)
+class _TransformerLayer(Module):
+    """Attentions and two linear layers, each with a residual connection and a norm."""
 
-
-def _activation(given):
-    return getattr(F, given) if isinstance(given, str) else given
-
-
-@_public
-class TransformerEncoderLayer(Module):
-    """Self-attention and two linear layers, each with a residual connection and a norm."""
+    _attentions = ()  # names
 
     def __init__(self, d_model, nhead, dim_feedforward=2048, dropout=0.1, activation="relu",
                  layer_norm_eps=1e-5, batch_first=False, norm_first=False, bias=True, device=None,
                  dtype=None):
         super().__init__()
-        self.self_attn = MultiheadAttention(d_model, nhead, dropout=dropout, bias=bias,
-                                            batch_first=batch_first)
-        _feed_forward(self, d_model, dim_feedforward, dropout, bias)
-        self.norm1, self.norm2 = (_C.nn.LayerNorm(d_model, eps=layer_norm_eps, bias=bias)
-                                  for _ in range(2))
-        self.dropout1, self.dropout2 = (_C.nn.Dropout(dropout) for _ in range(2))
-        self.norm_first, self.activation = norm_first, _activation(activation)
+        for name in self._attentions:
+            setattr(self, name, MultiheadAttention(d_model, nhead, dropout=dropout, bias=bias,
+                                                   batch_first=batch_first))
+        self.linear1 = _C.nn.Linear(d_model, dim_feedforward, bias=bias)
+        self.dropout = _C.nn.Dropout(dropout)
+        self.linear2 = _C.nn.Linear(dim_feedforward, d_model, bias=bias)
+        parts = range(1, len(self._attentions) + 2)
+        for i in parts:
+            setattr(self, f"norm{i}", _C.nn.LayerNorm(d_model, eps=layer_norm_eps, bias=bias))
+        for i in parts:
+            setattr(self, f"dropout{i}", _C.nn.Dropout(dropout))
+        self.norm_first = norm_first
+        self.activation = getattr(F, activation) if isinstance(activation, str) else activation
         self.to(dtype=dtype, device=device)
 
-    def _attend(self, x, mask, padding, is_causal):
-        y, _ = self.self_attn(x, x, x, attn_mask=mask, key_padding_mask=padding, need_weights=False,
-                              is_causal=is_causal)
-        return self.dropout1(y)
+    def _through(self, x, *attentions):
+        """x through the attentions, which are functions of x, and the linear layers."""
+        def feed(x):
+            return self.linear2(self.dropout(self.activation(self.linear1(x))))
 
-    def _feed(self, x):
-        return self.dropout2(self.linear2(self.dropout(self.activation(self.linear1(x)))))
-
-    def forward(self, src, src_mask=None, src_key_padding_mask=None, is_causal=False):
-        if self.norm_first:
-            x = src + self._attend(self.norm1(src), src_mask, src_key_padding_mask, is_causal)
-            return x + self._feed(self.norm2(x))
-        x = self.norm1(src + self._attend(src, src_mask, src_key_padding_mask, is_causal))
-        return self.norm2(x + self._feed(x))
+        for i, step in enumerate((*attentions, feed), 1):
+            norm, dropout = getattr(self, f"norm{i}"), getattr(self, f"dropout{i}")
+            x = x + dropout(step(norm(x))) if self.norm_first else norm(x + dropout(step(x)))
+        return x
 
 
 @_public
-class TransformerDecoderLayer(Module):
+class TransformerEncoderLayer(_TransformerLayer):
+    """Self-attention and two linear layers, each with a residual connection and a norm."""
+
+    _attentions = ("self_attn",)
+
+    def forward(self, src, src_mask=None, src_key_padding_mask=None, is_causal=False):
+        return self._through(src, lambda x: self.self_attn(
+            x, x, x, attn_mask=src_mask, key_padding_mask=src_key_padding_mask, need_weights=False,
+            is_causal=is_causal)[0])
+
+
+@_public
+class TransformerDecoderLayer(_TransformerLayer):
     """Self-attention, attention to a memory and two linear layers, each with a residual connection
     and a norm."""
 
-    def __init__(self, d_model, nhead, dim_feedforward=2048, dropout=0.1, activation="relu",
-                 layer_norm_eps=1e-5, batch_first=False, norm_first=False, bias=True, device=None,
-                 dtype=None):
-        super().__init__()
-        self.self_attn, self.multihead_attn = (
-            MultiheadAttention(d_model, nhead, dropout=dropout, bias=bias, batch_first=batch_first)
-            for _ in range(2))
-        _feed_forward(self, d_model, dim_feedforward, dropout, bias)
-        self.norm1, self.norm2, self.norm3 = (
-            _C.nn.LayerNorm(d_model, eps=layer_norm_eps, bias=bias) for _ in range(3))
-        self.dropout1, self.dropout2, self.dropout3 = (_C.nn.Dropout(dropout) for _ in range(3))
-        self.norm_first, self.activation = norm_first, _activation(activation)
-        self.to(dtype=dtype, device=device)
+    _attentions = ("self_attn", "multihead_attn")
 
     def forward(self, tgt, memory, tgt_mask=None, memory_mask=None, tgt_key_padding_mask=None,
                 memory_key_padding_mask=None, tgt_is_causal=False, memory_is_causal=False):
-        def itself(x):
-            return self.dropout1(self.self_attn(x, x, x, attn_mask=tgt_mask,
-                                                key_padding_mask=tgt_key_padding_mask,
-                                                need_weights=False, is_causal=tgt_is_causal)[0])
-
-        def other(x):
-            return self.dropout2(self.multihead_attn(
+        return self._through(
+            tgt, lambda x: self.self_attn(
+                x, x, x, attn_mask=tgt_mask, key_padding_mask=tgt_key_padding_mask,
+                need_weights=False, is_causal=tgt_is_causal)[0],
+            lambda x: self.multihead_attn(
                 x, memory, memory, attn_mask=memory_mask, key_padding_mask=memory_key_padding_mask,
                 need_weights=False, is_causal=memory_is_causal)[0])
-
-        def feed(x):
-            return self.dropout3(self.linear2(self.dropout(self.activation(self.linear1(x)))))
-
-        x = tgt
-        for norm, step in ((self.norm1, itself), (self.norm2, other), (self.norm3, feed)):
-            x = x + step(norm(x)) if self.norm_first else norm(x + step(x))
-        return x
 
 
 def _copies(layer, count):

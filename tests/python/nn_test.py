@@ -72,6 +72,9 @@ def test_a_layer_of_a_row_keeps_the_arguments_of_its_function():
                         (lambda: lz.nn.MaxPool3d(2, strid=1), "got an unexpected keyword argument 'strid'")):
         with pytest.raises(TypeError, match=f"^MaxPool3d: {said}"):
             wrong()
+    assert repr(lz.nn.AvgPool1d(kernel=2)) == repr(lz.nn.AvgPool1d(kernel_size=2)) == repr(lz.nn.AvgPool1d(2))
+    with pytest.raises(TypeError, match="^AvgPool1d: an argument is given twice, under both of its names"):
+        lz.nn.AvgPool1d(kernel=2, kernel_size=2)
     assert str(inspect.signature(lz.nn.AvgPool1d)) == \
         "(kernel_size, stride=None, padding=0, ceil_mode=False, count_include_pad=True)"
     assert str(inspect.signature(lz.nn.UpsamplingNearest2d)) == "(size=None, scale_factor=None)"

@@ -281,6 +281,7 @@ class GenerateTest(unittest.TestCase):
         self.run_on({"cpp_api/nn/layers.txt": TREE["cpp_api/nn/layers.txt"] + row.format("")})
         self.assertIn("""    "Kept": {
         "parameters": {"kernel_size": ..., "stride": None, "more": (), "min_val": 0.5, "inplace": False},
+        "names": {"kernel": "kernel_size", "low": "min_val"},
         "like": {"stride": "kernel_size"},
         "tuples": {"kernel_size": 2, "stride": 2},
         "fixed": {"lambd": 0.5},

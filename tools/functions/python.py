@@ -187,7 +187,7 @@ def entry(layer):
         usual = own[name].default if kept and name in own else ""
         defaults[names[name] if kept else name] = ("None" if kept else "...") if default in names else default or usual or "..."
     rows = {"parameters": defaults if kept or layer.python else {},
-            "names": {name: quoted(other) for name, other in names.items() if name != other and not kept},
+            "names": {name: quoted(other) for name, other in names.items() if name != other},
             "like": {names[name]: quoted(names[default]) for name, _, default in order if default in names},
             "tuples": {names[name]: n for name, n, _ in order if n},
             "fixed": {name: value for name, value in layer.fixed if kept and name not in names}}

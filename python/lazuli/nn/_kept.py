@@ -21,8 +21,12 @@ class Kept(Module):
 
     def __init__(self, *arguments, **named):
         super().__init__()
+        names = self._row.get("names", {})
+        given = {names.get(name, name): value for name, value in named.items()}
         try:
-            bound = self._signature.bind(*arguments, **named)
+            if len(given) < len(named):
+                raise TypeError("an argument is given twice, under both of its names")
+            bound = self._signature.bind(*arguments, **given)
         except TypeError as error:
             raise TypeError(f"{type(self).__name__}: {error}") from None
         bound.apply_defaults()

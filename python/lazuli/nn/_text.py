@@ -5,7 +5,7 @@ are also its attributes. A row of lazuli.nn._rows describes a layer with these k
 
     parameters  the constructor's parameters with their defaults; ... means the default of C++, or
                 no default
-    names       PyTorch's names of parameters that have another name in C++
+    names       PyTorch's names of parameters that have another name in C++, which is accepted, too
     like        for a parameter that may be None, the one whose value it then has
     tuples      for a parameter that is kept as a tuple, the number of its elements
     shows       what repr() shows: {x} is the value of x, x is "x=value", and x? is "x=value" unless

@@ -16,6 +16,7 @@
 #include "lazy/ops/elementwise/gcd.h"
 #include "lazy/ops/elementwise/logarithms.h"
 #include "lazy/ops/elementwise/powers.h"
+#include "lazy/ops/fourier/fourier.h"
 #include "lazy/ops/index/index.h"
 #include "lazy/ops/index/one_hot.h"
 #include "lazy/ops/index/sort.h"
@@ -72,13 +73,13 @@ using AllOps = OpList<
     AmaxOp, AminOp, SharedGradientOp, MaxAlongOp, ArgMaxOp, VarOp, StdOp, NormOp, ReshapeOp,
     BroadcastToOp, PermuteOp, SliceOp, SelectOp, PadOp, FlipOp, CatOp, IndexSelectOp, IndexAddOp,
     GatherOp, ScatterAddOp, ScatterOp, ScatterReduceOp, IndexCopyOp, MaskPositionsOp, CumSumOp,
-    CumulativeArgOp, SortOp, MatMulOp, LinearOp, RecurrentOp, RecurrentGradOp, Conv2dOp,
-    Conv2dInputGradOp, Conv2dWeightGradOp, MaxPool2dOp, MaxPool2dGradOp, MaxPool2dPickOp,
-    AvgPool2dOp, AvgPool2dGradOp, LayerNormOp, BatchNormOp, SoftmaxOp, SafeSoftmaxOp, LogSoftmaxOp,
-    CrossEntropyOp, NllLossOp, BceWithLogitsOp, BceOp, HuberOp, OneHotOp, FullOp, PositionsOp,
-    UniformOp, NormalOp, RandomIntegerOp, RandomPermutationOp, ProbabilitiesOp, BarrierOp, CallOp,
-    AllReduceOp, AllGatherOp, ReduceScatterOp, AllToAllOp, CollectivePermuteOp, ForeachSgdOp,
-    ForeachAdamOp, ForeachRmspropOp, ForeachAdagradOp, ForeachUpdateOp, ForeachClipNormOp,
-    AsStridedOp, AsStridedScatterOp>;
+    CumulativeArgOp, SortOp, FftC2cOp, FftR2cOp, FftC2rOp, MatMulOp, LinearOp, RecurrentOp,
+    RecurrentGradOp, Conv2dOp, Conv2dInputGradOp, Conv2dWeightGradOp, MaxPool2dOp, MaxPool2dGradOp,
+    MaxPool2dPickOp, AvgPool2dOp, AvgPool2dGradOp, LayerNormOp, BatchNormOp, SoftmaxOp,
+    SafeSoftmaxOp, LogSoftmaxOp, CrossEntropyOp, NllLossOp, BceWithLogitsOp, BceOp, HuberOp,
+    OneHotOp, FullOp, PositionsOp, UniformOp, NormalOp, RandomIntegerOp, RandomPermutationOp,
+    ProbabilitiesOp, BarrierOp, CallOp, AllReduceOp, AllGatherOp, ReduceScatterOp, AllToAllOp,
+    CollectivePermuteOp, ForeachSgdOp, ForeachAdamOp, ForeachRmspropOp, ForeachAdagradOp,
+    ForeachUpdateOp, ForeachClipNormOp, AsStridedOp, AsStridedScatterOp>;
 
 }  // namespace lazuli::lazy

@@ -52,6 +52,7 @@ import lazuli.cuda
 import lazuli.data
 import lazuli.debug
 import lazuli.distributed
+import lazuli.fft
 import lazuli.hlo
 import lazuli.linalg
 import lazuli.masked

@@ -1,6 +1,8 @@
 #include "python/src/arguments.h"
 
 #include <array>
+#include <sstream>
+#include <string>
 
 #include "cpp_api/src/facade.h"
 #include "ir/support/str.h"
@@ -101,6 +103,14 @@ bool LoadReal(PyObject* object, double& out) {
   if (!number || number->is_complex()) return false;
   out = number->value();
   return true;
+}
+
+std::vector<std::int64_t> IntegersOf(std::string_view text) {
+  std::vector<std::int64_t> integers;
+  if (!text.starts_with('{')) return integers;
+  std::istringstream words{std::string(text.substr(1, text.size() - 2))};
+  for (std::string word; std::getline(words, word, ',');) integers.push_back(std::stoll(word));
+  return integers;
 }
 
 bool LoadIntegers(PyObject* object, std::vector<std::int64_t>& out) {

@@ -42,6 +42,7 @@ bool LoadInteger(PyObject* object, std::int64_t& out);
 bool LoadReal(PyObject* object, double& out);
 // One integer or a sequence of them.
 bool LoadIntegers(PyObject* object, std::vector<std::int64_t>& out);
+std::vector<std::int64_t> IntegersOf(std::string_view text);  // of a default: {-2, -1}
 // A DType, float, int, bool, or another object that numpy.dtype() takes. Names are refused, as in
 // PyTorch.
 bool LoadDType(PyObject* object, DType& out);
@@ -172,7 +173,9 @@ template <class List>
 struct IntegersArgument : StoredArgument<List> {
   static constexpr std::string_view kType = "int | Sequence[int]";
   static bool Load(PyObject* object, List& out) { return LoadIntegers(object, out); }
-  static py::object Default(std::string_view) { return py::tuple(); }
+  static py::object Default(std::string_view text) {  // {-2, -1}
+    return py::tuple(py::cast(IntegersOf(text)));
+  }
   static py::object ToPython(const std::vector<std::int64_t>& list) {
     return py::tuple(py::cast(list));
   }

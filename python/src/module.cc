@@ -25,6 +25,7 @@ PYBIND11_MODULE(_C, module) {
       nn.def_submodule("functional"),
       nn.def_submodule("init", "Starting values of parameters, in place and without history."),
       nn.def_submodule("utils", "What training loops do to gradients."),
+      module.def_submodule("fft", "Fourier transforms, by the names that they have in PyTorch."),
       module.def_submodule("linalg", "Linear algebra, by the names that it has in PyTorch."),
       module.def_submodule("special", "Special functions, by the names that they have in PyTorch."),
       module.def_submodule("distributed", "What devices do together."),

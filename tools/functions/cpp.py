@@ -135,6 +135,7 @@ def functions(families):
     text = [NOTE.format(source=ROWS) + '''#include "cpp_api/src/inplace.h"
 #include "cpp_api/src/operands.h"
 #include "lazuli/distributed.h"
+#include "lazuli/fft.h"
 #include "lazuli/linalg.h"
 #include "lazuli/nn.h"
 #include "lazuli/ops.h"

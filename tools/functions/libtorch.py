@@ -36,7 +36,7 @@ def prefixed(row):
 def out_function(row):
     """The function that writes its result, or both of them, to tensors: add_out(out, x, y)."""
     results = row.result.count("Tensor")
-    if row.namespace not in ("", "linalg", "special") or row.only_method or "view" in row.forms or "?" in row.result or \
+    if row.namespace not in ("", "fft", "linalg", "special") or row.only_method or "view" in row.forms or "?" in row.result or \
             "[]" in row.result or results not in (1, 2) or any(p.type.rstrip("?") in ("DType", "Device") for p in row.parameters):
         return []
     names, line = [p.name for p in row.parameters], []

@@ -120,6 +120,7 @@ def python_unit(family):
     rows = [python_overloads(overloads) for overloads in by_name.values()]
     rows += [python_overloads(overloads, in_place=True) for overloads in in_place.values()]
     text = [NOTE.format(source=f"{ROWS}/{family.name}.txt") + '''#include "lazuli/distributed.h"
+#include "lazuli/fft.h"
 #include "lazuli/linalg.h"
 #include "lazuli/nn.h"
 #include "lazuli/ops.h"

@@ -94,7 +94,9 @@ def cpp_default(type_name, text):
         return "Device()"
     if text == "None":
         return "{}" if type_name == "Tensor?" else "std::nullopt"
-    return {"True": "true", "False": "false", "()": "{}"}.get(text, text)
+    if text.startswith("("):
+        return "{" + text[1:-1] + "}"
+    return {"True": "true", "False": "false"}.get(text, text)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -162,7 +164,7 @@ class Row:
     @property
     def takes_out(self):
         """Whether the function of Python takes out=: those that give new tensors."""
-        return not self.namespace and not self.only_method and "view" not in self.forms and "?" not in self.result and \
+        return self.namespace in ("", "fft") and not self.only_method and "view" not in self.forms and "?" not in self.result and \
             (self.result == "Tensor" or self.result.startswith("("))
 
     def signature(self):

@@ -9,6 +9,7 @@
 #include "lazuli/dtype.h"
 #include "lazuli/error.h"
 #include "lazuli/execution.h"
+#include "lazuli/fft.h"
 #include "lazuli/foreach.h"
 #include "lazuli/hlo.h"
 #include "lazuli/indexing.h"

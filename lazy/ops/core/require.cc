@@ -10,10 +10,11 @@ struct Words {
   std::string_view before, after;
 };
 const Words& WordsOf(Requirement what) {
-  static constexpr std::array<Words, 3> kWords = {{
+  static constexpr std::array<Words, 4> kWords = {{
       {"offsets[0] has to be 0, but is ", ""},
       {"offset ", " is below the one before it, or above the number of indices"},
       {"the element at position ", " makes the range of the bins one that is not finite"},
+      {"the squares of the windows at element ", " of the signal add up to less than 1e-11"},
   }};
   return kWords[static_cast<std::size_t>(what)];
 }

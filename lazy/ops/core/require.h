@@ -13,6 +13,7 @@ enum class Requirement : uint8_t {
   kFirstBag,     // embedding_bag: the value is the first offset
   kBagsInOrder,  // the value is an offset
   kFiniteRange,  // histograms; the value is a position
+  kWindowsMeet,  // istft; the value is a position
 };
 
 struct RequireOp {

@@ -1,0 +1,3 @@
+"""Fourier transforms, as torch.fft has them."""
+
+from lazuli._C.fft import *  # noqa: F403

@@ -37,6 +37,7 @@ const Table& Samples() {
     AddCreateSamples(*t);
     AddNormSamples(*t);
     AddForeachSamples(*t);
+    AddFourierSamples(*t);
     AddIndexSamples(*t);
     AddSpecialSamples(*t);
     return t;

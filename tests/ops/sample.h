@@ -256,6 +256,7 @@ void AddLossSamples(Table& table);
 void AddCreateSamples(Table& table);
 void AddNormSamples(Table& table);
 void AddForeachSamples(Table& table);
+void AddFourierSamples(Table& table);
 void AddIndexSamples(Table& table);
 void AddSpecialSamples(Table& table);
 

@@ -131,12 +131,17 @@ bool NpuTakes(const std::string& name) {
 
 using Function = std::function<Tensor(const Tensors&)>;
 
-// The sum of all elements of all floats, each times a number of its own; undefined if there is
-// none.
+// The sum of all elements of all floats, and of both parts of complex numbers, each times a number of
+// its own; undefined if there is none.
 Tensor Project(const Tensors& results, uint64_t seed) {
-  Tensor sum;
+  Tensors parts;
   for (const Tensor& result : results) {
-    if (!result.defined() || !IsFloat(result.dtype())) continue;
+    if (!result.defined()) continue;
+    if (IsFloat(result.dtype())) parts.push_back(result);
+    if (IsComplex(result.dtype())) parts.insert(parts.end(), {Real(result), Imag(result)});
+  }
+  Tensor sum;
+  for (const Tensor& result : parts) {
     const Tensor weight = FromLiteral(
         RandomLiteral(Shape(result.dtype(), result.shape().dims()), ++seed), result.device());
     const Tensor part = Sum(result * weight);
@@ -255,10 +260,11 @@ TEST_P(GradientTest, AgreesWithFiniteDifferencesTwice) {
   const bool bits = GetParam().starts_with("logical_") || GetParam().starts_with("bitwise_");
   // Of what makes complex numbers: tests/python/complex_test.py.
   const bool complex = GetParam() == "complex" || GetParam() == "conj" || GetParam() == "real" ||
-                       GetParam() == "imag";
+                       GetParam() == "imag" || GetParam() == "fft_c2c" || GetParam() == "fft_c2r";
   // Its gradient is that of max() beside equal elements: tests/python/autograd_test.py.
   const bool shared = GetParam() == "shared_gradient";
-  EXPECT_TRUE(checked > 0 || bits || complex || shared) << "no sample of " << GetParam() << " is smooth";
+  EXPECT_TRUE(checked > 0 || bits || complex || shared)
+      << "no sample of " << GetParam() << " is smooth";
 }
 
 // --- what holds without running anything

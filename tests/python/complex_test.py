@@ -18,7 +18,10 @@ FUNCTIONS = {
     "sum": lambda z, w: (z * w).sum(), "mean": lambda z, w: (z * w).mean(), "prod": lambda z, w: (z * w).prod(),
     "cumsum": lambda z, w: (z * w).cumsum(0), "where": lambda z, w: lz.where(lz.tensor([True, False, True]), z, w),
     "matmul": lambda z, w: lz.outer(z, w) @ w, "index": lambda z, w: z[1:] * w[:2], "lerp": lambda z, w: lz.lerp(z, w, 0.25),
-    "addcmul": lambda z, w: lz.addcmul(z, z, w, value=2)}
+    "addcmul": lambda z, w: lz.addcmul(z, z, w, value=2),
+    "fft": lambda z, w: lz.fft.fft(z * w), "ifft": lambda z, w: lz.fft.ifft(z * w, n=4), "irfft": lambda z, w: lz.fft.irfft(z * w),
+    "irfft_odd": lambda z, w: lz.fft.irfft(z * w, n=5, norm="ortho"), "hfft": lambda z, w: lz.fft.hfft(z * w, norm="forward"),
+    "irfft2": lambda z, w: lz.fft.irfft2(lz.outer(z, w), s=(3, 5))}
 
 
 def loss(function, z, w):

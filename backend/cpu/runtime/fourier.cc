@@ -184,7 +184,8 @@ template <class T>
 int64_t Fourier<T>::RowNumbers() const {
   if (inner_) return 2 * inner_->size() + inner_->RowNumbers();
   if (!columns_) return 0;
-  return GroupsOf(columns_->size(), FourierLoopsHere<T>().lanes) * rows_->numbers();
+  return GroupsOf(columns_->size(), FourierLoopsHere<T>().lanes) * rows_->numbers() +
+         2 * std::max(columns_->numbers(), rows_->numbers());
 }
 
 template <class T>
@@ -225,31 +226,42 @@ void Fourier<T>::Row(const Complex* x, Complex* y, Direction direction, T* work)
   WholeRows(x, n_, y, n_, 1, direction);
 }
 
+// Two steps, each of groups of lanes, which threads take if there are several for the row.
 template <class T>
 void Fourier<T>::SplitRow(const Complex* x, Complex* y, Direction d, T* work) const {
   const FourierLoops<T>& loops = FourierLoopsHere<T>();
   const int64_t lanes = loops.lanes, n1 = columns_->size(), n2 = rows_->size();
-  const int64_t block = rows_->numbers();
+  const int64_t block = rows_->numbers(), groups = GroupsOf(n1, lanes);
+  T* const blocks = work;
+  const auto columns = [&](int64_t begin, int64_t end, T* a, T* b) {
+    for (int64_t g = begin; g < end; ++g) {
+      const int64_t count = std::min(lanes, n2 - g * lanes);
+      loops.load(x + g * lanes, n2, n1, count, d.inverse, a);
+      T* const done = columns_->Run(a, b);
+      loops.turn_over(done, turns_.data() + g * columns_->numbers(), n1, count,
+                      blocks + 2 * lanes * g * lanes, block);
+    }
+  };
+  const auto rows = [&](int64_t begin, int64_t end, T* b) {
+    for (int64_t g = begin; g < end; ++g) {
+      const T* const done = rows_->Run(blocks + g * block, b);
+      loops.store(done, n2, std::min(lanes, n1 - g * lanes), d.inverse, d.scale, y + g * lanes, n1);
+    }
+  };
+  if (n_ < 2 * kWorth) {
+    T* const a = work + groups * block;
+    columns(0, GroupsOf(n2, lanes), a, a + columns_->numbers());
+    return rows(0, groups, a);
+  }
   ParallelFor(GroupsOf(n2, lanes), std::max<int64_t>(1, kWorth / (n1 * lanes)),
               [&](int64_t begin, int64_t end) {
-                const FourierWork<T> a(columns_->numbers()), b(columns_->numbers());
-                for (int64_t g = begin; g < end; ++g) {
-                  const int64_t count = std::min(lanes, n2 - g * lanes);
-                  loops.load(x + g * lanes, n2, n1, count, d.inverse, a.data());
-                  T* const done = columns_->Run(a.data(), b.data());
-                  loops.turn_over(done, turns_.data() + g * columns_->numbers(), n1, count,
-                                  work + 2 * lanes * g * lanes, block);
-                }
+                const FourierWork<T> own(2 * columns_->numbers());
+                columns(begin, end, own.data(), own.data() + columns_->numbers());
               });
-  ParallelFor(GroupsOf(n1, lanes), std::max<int64_t>(1, kWorth / (n2 * lanes)),
-              [&](int64_t begin, int64_t end) {
-                const FourierWork<T> b(rows_->numbers());
-                for (int64_t g = begin; g < end; ++g) {
-                  const T* const done = rows_->Run(work + g * block, b.data());
-                  loops.store(done, n2, std::min(lanes, n1 - g * lanes), d.inverse, d.scale,
-                              y + g * lanes, n1);
-                }
-              });
+  ParallelFor(groups, std::max<int64_t>(1, kWorth / (n2 * lanes)), [&](int64_t begin, int64_t end) {
+    const FourierWork<T> own(block);
+    rows(begin, end, own.data());
+  });
 }
 
 template <class T>

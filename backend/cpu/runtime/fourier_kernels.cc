@@ -265,8 +265,13 @@ template <class L, class T>
 LAZULI_INLINE void LoadLanes(const T* from, int64_t stride, int64_t n, int64_t count, bool swapped,
                              T* to) {
   if (count == L::kCount) {
-    for (int64_t i = 0; i < n; ++i)
-      L::Put(to, i, SwappedIf(swapped, Apart<L>(from + 2 * i * stride)));
+    for (int64_t i = 0; i < n; ++i) {
+      const T* const here = from + 2 * i * stride;
+      // The next lanes, which are taken next, and which no prefetcher of a processor guesses.
+      __builtin_prefetch(here + 2 * L::kCount);
+      __builtin_prefetch(here + 3 * L::kCount);
+      L::Put(to, i, SwappedIf(swapped, Apart<L>(here)));
+    }
     return;
   }
   T some[2 * L::kCount] = {};

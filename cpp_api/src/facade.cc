@@ -8,6 +8,7 @@
 #include "backend/npu/npu_client.h"
 #include "ir/support/data_memory.h"
 #include "ir/support/error_place.h"
+#include "ir/support/linalg_error.h"
 #include "ir/support/wrong_type.h"
 #include "lazy/debug/debug_level.h"
 #include "lazy/debug/fatal_stack.h"
@@ -28,6 +29,7 @@ namespace {
 ErrorCode CodeOf(const absl::Status& status) {
   switch (status.code()) {
     case absl::StatusCode::kInvalidArgument:
+      if (ir::IsLinAlgError(status)) return ErrorCode::kLinAlg;
       return ir::IsWrongType(status) ? ErrorCode::kWrongType : ErrorCode::kInvalidArgument;
     case absl::StatusCode::kOutOfRange:
       return ErrorCode::kOutOfRange;

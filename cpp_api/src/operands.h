@@ -74,10 +74,9 @@ inline Tensor Out(lazy::Tensor tensor) { return TensorAccess::Wrap(std::move(ten
 inline std::pair<Tensor, Tensor> Out(std::pair<lazy::Tensor, lazy::Tensor> pair) {
   return {Out(std::move(pair.first)), Out(std::move(pair.second))};
 }
-inline std::tuple<Tensor, Tensor, Tensor> Out(
-    std::tuple<lazy::Tensor, lazy::Tensor, lazy::Tensor> results) {
-  auto& [first, second, third] = results;
-  return {Out(std::move(first)), Out(std::move(second)), Out(std::move(third))};
+template <class... T>  // lazy::Tensor each
+auto Out(std::tuple<T...> results) {
+  return std::apply([](T&... result) { return std::tuple(Out(std::move(result))...); }, results);
 }
 inline std::vector<Tensor> Out(lazy::Tensors tensors) {
   std::vector<Tensor> result;

@@ -10,6 +10,13 @@
 #include "lazy/ops/core/gradient_ops.h"
 #include "lazy/ops/core/require.h"
 #include "lazy/ops/create/create.h"
+#include "lazy/ops/decomposition/check_info.h"
+#include "lazy/ops/decomposition/factors.h"
+#include "lazy/ops/decomposition/ldl.h"
+#include "lazy/ops/decomposition/matrix_exp.h"
+#include "lazy/ops/decomposition/orthogonal.h"
+#include "lazy/ops/decomposition/pseudo_inverse.h"
+#include "lazy/ops/decomposition/spectral.h"
 #include "lazy/ops/elementwise/complex.h"
 #include "lazy/ops/elementwise/elementwise.h"
 #include "lazy/ops/elementwise/float_bits.h"
@@ -73,13 +80,15 @@ using AllOps = OpList<
     AmaxOp, AminOp, SharedGradientOp, MaxAlongOp, ArgMaxOp, VarOp, StdOp, NormOp, ReshapeOp,
     BroadcastToOp, PermuteOp, SliceOp, SelectOp, PadOp, FlipOp, CatOp, IndexSelectOp, IndexAddOp,
     GatherOp, ScatterAddOp, ScatterOp, ScatterReduceOp, IndexCopyOp, MaskPositionsOp, CumSumOp,
-    CumulativeArgOp, SortOp, FftC2cOp, FftR2cOp, FftC2rOp, MatMulOp, LinearOp, RecurrentOp,
-    RecurrentGradOp, Conv2dOp, Conv2dInputGradOp, Conv2dWeightGradOp, MaxPool2dOp, MaxPool2dGradOp,
-    MaxPool2dPickOp, AvgPool2dOp, AvgPool2dGradOp, LayerNormOp, BatchNormOp, SoftmaxOp,
-    SafeSoftmaxOp, LogSoftmaxOp, CrossEntropyOp, NllLossOp, BceWithLogitsOp, BceOp, HuberOp,
-    OneHotOp, FullOp, PositionsOp, UniformOp, NormalOp, RandomIntegerOp, RandomPermutationOp,
-    ProbabilitiesOp, BarrierOp, CallOp, AllReduceOp, AllGatherOp, ReduceScatterOp, AllToAllOp,
-    CollectivePermuteOp, ForeachSgdOp, ForeachAdamOp, ForeachRmspropOp, ForeachAdagradOp,
-    ForeachUpdateOp, ForeachClipNormOp, AsStridedOp, AsStridedScatterOp>;
+    CumulativeArgOp, SortOp, FftC2cOp, FftR2cOp, FftC2rOp, MatMulOp, LinearOp, CholeskyOp, LuOp,
+    PermutationOp, TriangularSolveOp, SolveOp, DetOp, SlogdetOp, QrOp, GeqrfOp,
+    HouseholderProductOp, EighOp, EigOp, SvdOp, LdlOp, LdlSolveOp, MatrixExpOp, PinvOp, CheckInfoOp,
+    CheckGaugeOp, RecurrentOp, RecurrentGradOp, Conv2dOp, Conv2dInputGradOp, Conv2dWeightGradOp,
+    MaxPool2dOp, MaxPool2dGradOp, MaxPool2dPickOp, AvgPool2dOp, AvgPool2dGradOp, LayerNormOp,
+    BatchNormOp, SoftmaxOp, SafeSoftmaxOp, LogSoftmaxOp, CrossEntropyOp, NllLossOp, BceWithLogitsOp,
+    BceOp, HuberOp, OneHotOp, FullOp, PositionsOp, UniformOp, NormalOp, RandomIntegerOp,
+    RandomPermutationOp, ProbabilitiesOp, BarrierOp, CallOp, AllReduceOp, AllGatherOp,
+    ReduceScatterOp, AllToAllOp, CollectivePermuteOp, ForeachSgdOp, ForeachAdamOp, ForeachRmspropOp,
+    ForeachAdagradOp, ForeachUpdateOp, ForeachClipNormOp, AsStridedOp, AsStridedScatterOp>;
 
 }  // namespace lazuli::lazy

@@ -4,10 +4,12 @@
 #include <utility>
 
 #include "absl/strings/str_format.h"
+#include "absl/strings/str_replace.h"
 
 #include "ir/hlo/text/printer.h"
 #include "ir/support/error_place.h"
 #include "ir/support/hash.h"
+#include "ir/support/linalg_error.h"
 #include "ir/support/status.h"
 #include "ir/types/leaves.h"
 
@@ -17,9 +19,11 @@ namespace {
 Fingerprint FingerprintOf(const hlo::Module& module, absl::Span<const ProgramCheck> checks) {
   std::string text = hlo::ToString(module, {.metadata = false, .canonical_names = true});
   for (const ProgramCheck& check : checks) {
-    const auto& [op, before, after] = check.message;
-    text += Str("check ", check.function.empty() ? op : check.function, "\n", before, "\n", after,
-                "\n");
+    const lowering::CheckMessage& message = check.message;
+    text += Str("check ", check.function.empty() ? message.op : check.function, "\n",
+                message.before, "\n", message.after, "\n");
+    if (message.matrices > 0)
+      text += Str("of ", message.matrices, message.is_batch ? " in a batch\n" : "\n");
   }
   return {.low = ir::HashBytes(text.data(), text.size()),
           .high = ir::HashBytes(text.data(), text.size(), /*seed=*/1)};
@@ -42,6 +46,13 @@ absl::Status CheckShapes(std::string_view what, absl::Span<const Shape> wanted,
   return absl::OkStatus();
 }
 
+absl::Status ErrorOfMatrix(const lowering::CheckMessage& message, int64_t value) {
+  const auto [index, info] = lowering::FailedMatrix::Of(value, message.matrices);
+  const std::string text = absl::StrReplaceAll(message.before, {{"#", Str(info)}});
+  const std::string place = message.is_batch ? Str("(Batch element ", index, "): ") : "";
+  return ir::LinAlgError(place, text, message.after);
+}
+
 }  // namespace
 
 bool IsDifferentiable(const Shape& shape) {
@@ -50,7 +61,9 @@ bool IsDifferentiable(const Shape& shape) {
 
 absl::Status ErrorOfCheck(const lowering::CheckMessage& message, std::string_view function,
                           SiteId site, int64_t value) {
-  const absl::Status error = OutOfRange(message.before, value, message.after);
+  const absl::Status error = message.matrices > 0 ? ErrorOfMatrix(message, value)
+                             : message.says_value ? OutOfRange(message.before, value, message.after)
+                                                  : InvalidArgument(message.before, message.after);
   return ir::AtSite(ir::AddPlace(error, function.empty() ? message.op : function, ""), site);
 }
 

@@ -1,5 +1,6 @@
 #include "lowering/builder/lowering_context.h"
 
+#include <cmath>
 #include <utility>
 
 #include "ir/hlo/clone.h"
@@ -15,6 +16,25 @@ void LoweringContext::CheckNone(Op bad, Op values, CheckMessage message) {
   for (std::size_t i = 0; i < all.size(); ++i) all[i] = static_cast<int64_t>(i);
   const Op offender = builder.Reduce(Opcode::kMaximum, builder.Select(bad, wide, sentinel), all);
   checks.push_back({offender, std::move(message)});
+}
+
+void LoweringContext::CheckMatrices(Op bad, Op info, std::string op, std::string before) {
+  if (builder.shapes_only()) return;
+  const bool is_batch = info.rank() > 0;
+  const int64_t n = info.shape().num_elements();
+  if (n == 0) return;
+  const Shape row(DType::kS64, {n});
+  const Op from_end =
+      builder.Minus(builder.Full(row, static_cast<double>(n - 1)), builder.Iota(row, 0));
+  const Op place =
+      builder.Times(from_end, builder.Full(row, std::ldexp(1.0, FailedMatrix::kInfoBits)));
+  // The bits of the number, also where it is negative.
+  const Shape bits(DType::kU32, {n});
+  const Op low = builder.Convert(
+      builder.Add(Opcode::kBitcastConvert, {builder.Reshape(info, {n})}, hlo::NoAttrs{}, {}, &bits),
+      DType::kS64);
+  CheckNone(builder.Reshape(bad, {n}), builder.Plus(place, low),
+            {std::move(op), std::move(before), "", n, is_batch});
 }
 
 hlo::Computation* LoweringContext::CopyOf(const hlo::Module& program) {

@@ -26,6 +26,7 @@ except ImportError as error:
 from lazuli._C import *  # noqa: F403
 from lazuli._C import Tensor
 from lazuli import _aliases
+from lazuli._decomposition import lobpcg, lu, pca_lowrank, svd_lowrank
 from lazuli._histograms import histogramdd
 from lazuli._names import (INTERNAL as _INTERNAL, OLD_CONSTRUCTORS as _OLD_CONSTRUCTORS, atleast_1d,
                            atleast_2d, atleast_3d, broadcast_shapes, cartesian_prod, chain_matmul,

@@ -21,7 +21,7 @@ namespace {
 // RuntimeError that PyTorch makes of nearly all.
 struct ErrorTypes {
   PyObject *error, *invalid_argument, *out_of_range, *unimplemented, *resource_exhausted,
-      *not_found, *wrong_type, *wrong_argument;
+      *not_found, *wrong_type, *wrong_argument, *linalg;
 };
 ErrorTypes& Types() {
   static ErrorTypes types;
@@ -43,6 +43,8 @@ PyObject* TypeOf(ErrorCode code) {
       return types.not_found;
     case ErrorCode::kWrongType:
       return types.wrong_type;
+    case ErrorCode::kLinAlg:
+      return types.linalg;
     default:
       return types.error;
   }
@@ -150,6 +152,8 @@ void RegisterErrors(pybind11::module_& module) {
              "A dtype that the op does not take.");
   types.wrong_argument = define("WrongArgumentError", {types.error, PyExc_TypeError},
                                 "Arguments of other types, names or number than a function has.");
+  types.linalg = define("LinAlgError", {types.error},
+                        "A matrix for which an algorithm fails: singular, not positive-definite.");
   pybind11::register_exception_translator([](std::exception_ptr exception) {
     try {
       if (exception) std::rethrow_exception(exception);

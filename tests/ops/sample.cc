@@ -40,6 +40,7 @@ const Table& Samples() {
     AddFourierSamples(*t);
     AddIndexSamples(*t);
     AddSpecialSamples(*t);
+    AddDecompositionSamples(*t);
     return t;
   }();
   return *table;

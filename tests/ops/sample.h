@@ -63,7 +63,8 @@ struct OpRow {
   std::vector<ErrorSample> errors;
   uint32_t numbers = 0;          // operands that are numbers, as a bit mask
   uint32_t gradients = ~0u;      // operands whose gradients are compared
-  bool second_gradients = true;  // whether those of gradients are, too
+  uint32_t differentiated = ~0u;  // results that the gradients are of
+  bool second_gradients = true;   // whether those of gradients are, too
   double device_tolerance = 0;   // between devices; 0: the same bits
   double reference_rtol = 1e-6, reference_atol = 1e-6;
 };
@@ -189,6 +190,8 @@ class Row {
 
   Row& Numbers(uint32_t mask) { return Set(&OpRow::numbers, mask); }
   Row& GradientsOf(uint32_t mask) { return Set(&OpRow::gradients, mask); }
+  // The results that are only for the op's own gradient have none.
+  Row& GradientsOfResults(uint32_t mask) { return Set(&OpRow::differentiated, mask); }
   Row& NoSecondGradients() { return Set(&OpRow::second_gradients, false); }
   Row& DeviceTolerance(double relative) { return Set(&OpRow::device_tolerance, relative); }
   Row& ReferenceTolerance(double rtol, double atol) {
@@ -259,6 +262,7 @@ void AddForeachSamples(Table& table);
 void AddFourierSamples(Table& table);
 void AddIndexSamples(Table& table);
 void AddSpecialSamples(Table& table);
+void AddDecompositionSamples(Table& table);
 
 // --- values
 

@@ -22,6 +22,7 @@ enum class ErrorCode : unsigned char {
   kNotFound,            // a file or a device
   kInternal,            // a mistake of ours, or of the machine
   kWrongType,           // an element type that the op does not take
+  kLinAlg,              // a matrix for which an algorithm fails: singular, not positive-definite
 };
 
 class LAZULI_API Error : public std::runtime_error {

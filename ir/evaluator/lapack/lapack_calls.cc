@@ -332,6 +332,42 @@ void TridiagonalSolve(Call& call) {
   }
 }
 
+// A = L D L^T, or L D L^H. Results: both factors in the triangle of `uplo`, pivots, info.
+template <class T, bool kHermitian>
+void Ldl(Call& call) {
+  const Matrices m = call.matrices();
+  for (int64_t b = 0; b < m.count; ++b) {
+    auto a = call.Matrix<T>(b);
+    std::vector<int32_t> pivots(Size(m.rows));
+    const char uplo = call.Letter("uplo", 'L');
+    lapack_int info = 0;
+    if constexpr (kHermitian && kComplex<T>)
+      info = lapack::Hetrf(uplo, m.n(), a.data(), pivots.data());
+    else
+      info = lapack::Sytrf(uplo, m.n(), a.data(), pivots.data());
+    call.StoreMatrix(0, b, a, m.rows);
+    call.StoreVector(1, b, pivots);
+    call.StoreInfo(2, b, info);
+  }
+}
+
+// Operands: factors and pivots of Ldl, and b.
+template <class T, bool kHermitian>
+void LdlSolve(Call& call) {
+  const Matrices m = call.matrices(2);
+  for (int64_t i = 0; i < m.count; ++i) {
+    const auto a = call.Matrix<T>(i, 0);
+    const auto pivots = call.Vector<int32_t>(i, 1);
+    auto b = call.Matrix<T>(i, 2);
+    const char uplo = call.Letter("uplo", 'L');
+    if constexpr (kHermitian && kComplex<T>)
+      lapack::Hetrs(uplo, m.m(), m.n(), a.data(), pivots.data(), b.data());
+    else
+      lapack::Sytrs(uplo, m.m(), m.n(), a.data(), pivots.data(), b.data());
+    call.StoreMatrix(0, i, b, m.rows);
+  }
+}
+
 // torch_xla's "Eigh": vectors, then values. backend_config starts with 1 if the lower triangle
 // holds the matrix.
 template <class T>
@@ -346,7 +382,8 @@ void TorchEigh(Call& call) {
   }
 }
 
-// Its name is without the letter of the type; for complex types, the other name.
+// Its name is without the letter of the type; for complex types, the other name. Empty: there is
+// none.
 struct LapackRoutine {
   std::string_view real, complex;
   std::size_t operands, real_results, complex_results;
@@ -354,6 +391,9 @@ struct LapackRoutine {
 };
 #define LAZULI_RUN(function) \
   {function<float>, function<double>, function<std::complex<float>>, function<std::complex<double>>}
+#define LAZULI_RUN_OF(function, hermitian)                  \
+  {function<float, hermitian>, function<double, hermitian>, \
+   function<std::complex<float>, hermitian>, function<std::complex<double>, hermitian>}
 const LapackRoutine kRoutines[] = {
     {"potrf", "potrf", 1, 2, 2, LAZULI_RUN(Cholesky)},
     {"getrf", "getrf", 1, 3, 3, LAZULI_RUN(Lu)},
@@ -369,12 +409,17 @@ const LapackRoutine kRoutines[] = {
     {"gehrd", "gehrd", 1, 3, 3, LAZULI_RUN(Hessenberg)},
     {"sytrd", "hetrd", 1, 5, 5, LAZULI_RUN(Tridiagonal)},
     {"gtsv", "gtsv", 4, 5, 5, LAZULI_RUN(TridiagonalSolve)},
+    {"sytrf", "sytrf", 1, 3, 3, LAZULI_RUN_OF(Ldl, false)},
+    {"", "hetrf", 1, 3, 3, LAZULI_RUN_OF(Ldl, true)},
+    {"sytrs", "sytrs", 3, 1, 1, LAZULI_RUN_OF(LdlSolve, false)},
+    {"", "hetrs", 3, 1, 1, LAZULI_RUN_OF(LdlSolve, true)},
 };
 const LapackRoutine kTorchRoutines[] = {
     {"Qr", "Qr", 1, 2, 2, LAZULI_RUN(Qr)},
     {"ProductOfElementaryHouseholderReflectors", "", 2, 1, 1, LAZULI_RUN(Reflectors)},
     {"Eigh", "Eigh", 1, 2, 2, LAZULI_RUN(TorchEigh)},
 };
+#undef LAZULI_RUN_OF
 #undef LAZULI_RUN
 
 constexpr DType kTypes[] = {DType::kF32, DType::kF64, DType::kC64, DType::kC128};
@@ -410,6 +455,7 @@ std::vector<std::pair<std::string, CustomCall>> LapackCalls() {
   for (const LapackRoutine& routine : kRoutines) {
     for (std::size_t type = 0; type < kLetters.size(); ++type) {
       const std::string_view name = type < 2 ? routine.real : routine.complex;
+      if (name.empty()) continue;
       calls.emplace_back(Str("lapack_", kLetters[type], name, "_ffi"), CallOf(routine, type));
     }
   }

@@ -47,6 +47,14 @@ inline lapack_int Leading(lapack_int rows) { return std::max<lapack_int>(rows, 1
   inline lapack_int Sytrd(char uplo, lapack_int n, T* a, R* d, R* e, T* tau) {                  \
     return LAPACKE_##p##h##trd(LAPACK_COL_MAJOR, uplo, n, a, Leading(n), d, e, tau);            \
   }                                                                                             \
+  inline lapack_int Sytrf(char uplo, lapack_int n, T* a, lapack_int* pivots) {                  \
+    return LAPACKE_##p##sytrf(LAPACK_COL_MAJOR, uplo, n, a, Leading(n), pivots);                \
+  }                                                                                             \
+  inline lapack_int Sytrs(char uplo, lapack_int n, lapack_int columns, const T* a,              \
+                          const lapack_int* pivots, T* b) {                                     \
+    return LAPACKE_##p##sytrs(LAPACK_COL_MAJOR, uplo, n, columns, a, Leading(n), pivots, b,     \
+                              Leading(n));                                                      \
+  }                                                                                             \
   inline lapack_int Gtsv(lapack_int n, lapack_int columns, T* dl, T* d, T* du, T* b) {          \
     return LAPACKE_##p##gtsv(LAPACK_COL_MAJOR, n, columns, dl, d, du, b, Leading(n));           \
   }
@@ -78,6 +86,19 @@ LAZULI_LAPACK(double, d)
   inline lapack_int Gees(char job, lapack_int n, T* a, lapack_int* sdim, T* w, T* vs) {          \
     return LAPACKE_##p##gees(LAPACK_COL_MAJOR, job, 'N', nullptr, n, a, Leading(n), sdim, w, vs, \
                              Leading(n));                                                        \
+  }
+LAZULI_LAPACK(std::complex<float>, c)
+LAZULI_LAPACK(std::complex<double>, z)
+#undef LAZULI_LAPACK
+
+#define LAZULI_LAPACK(T, p)                                                                 \
+  inline lapack_int Hetrf(char uplo, lapack_int n, T* a, lapack_int* pivots) {              \
+    return LAPACKE_##p##hetrf(LAPACK_COL_MAJOR, uplo, n, a, Leading(n), pivots);            \
+  }                                                                                         \
+  inline lapack_int Hetrs(char uplo, lapack_int n, lapack_int columns, const T* a,          \
+                          const lapack_int* pivots, T* b) {                                 \
+    return LAPACKE_##p##hetrs(LAPACK_COL_MAJOR, uplo, n, columns, a, Leading(n), pivots, b, \
+                              Leading(n));                                                  \
   }
 LAZULI_LAPACK(std::complex<float>, c)
 LAZULI_LAPACK(std::complex<double>, z)

@@ -1,4 +1,4 @@
-// Functions of torch.linalg that are made of products, sums and orders.
+// Functions of torch.linalg that are made of products, sums and orders, and norms.
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -86,6 +86,20 @@ class Chain {
   std::vector<std::size_t> split_;
 };
 
+// A function of the singular values [..., k] of the matrices of two dims.
+template <class F>
+Tensor OfSingularValues(const Tensor& A, int64_t rows, int64_t columns, bool keepdim,
+                        std::optional<DType> dtype, F&& f) {
+  Dims order;
+  for (int64_t d = 0; d < A.rank(); ++d)
+    if (d != rows && d != columns) order.push_back(d);
+  order.push_back(rows);
+  order.push_back(columns);
+  const Tensor value = f(LinalgSvdvals(Permute(dtype ? To(A, *dtype) : A, order), std::nullopt));
+  if (!keepdim) return value;
+  return Unsqueeze(Unsqueeze(value, std::min(rows, columns)), std::max(rows, columns));
+}
+
 }  // namespace
 
 Tensor LinalgCross(const Tensor& x, const Tensor& y, int64_t dim) {
@@ -139,8 +153,9 @@ Tensor LinalgMatrixNorm(const Tensor& A, double ord, absl::Span<const int64_t> d
   CheckOfFloats(kOp, A);
   const auto [rows, columns] = MatrixDims(kOp, A, dim);
   if (std::abs(ord) == 2) {
-    ThrowRecordError(kOp,
-                     Unimplemented("has no norm of order ", ord, ", which needs singular values"));
+    return OfSingularValues(A, rows, columns, keepdim, dtype, [&](const Tensor& S) {
+      return ord > 0 ? Amax(S, {-1}) : Amin(S, {-1});
+    });
   }
   if (std::abs(ord) != 1 && !std::isinf(ord))
     ThrowRecordError(kOp, InvalidArgument("order ", ord, " not supported"));
@@ -157,8 +172,10 @@ Tensor LinalgMatrixNorm(const Tensor& A, std::string_view ord, absl::Span<const 
   constexpr char kOp[] = "linalg.matrix_norm";
   CheckOfFloats(kOp, A);
   const auto [rows, columns] = MatrixDims(kOp, A, dim);
-  if (ord == "nuc")
-    ThrowRecordError(kOp, Unimplemented("has no nuclear norm, which needs singular values"));
+  if (ord == "nuc") {
+    return OfSingularValues(A, rows, columns, keepdim, dtype,
+                            [](const Tensor& S) { return Sum(S, {-1}); });
+  }
   if (ord != "fro") ThrowRecordError(kOp, InvalidArgument("order ", ord, " not supported"));
   return LinalgVectorNorm(A, 2, Dims{rows, columns}, keepdim, dtype);
 }
@@ -226,8 +243,7 @@ Tensor LinalgMatrixPower(const Tensor& A, int64_t n) {
   if (A.dim(A.rank() - 2) != size) {
     ThrowRecordError(kOp, InvalidArgument("A must be batches of square matrices, is ", A.shape()));
   }
-  if (n < 0)
-    ThrowRecordError(kOp, Unimplemented("has no power of ", n, ", which needs an inverse"));
+  if (n < 0) return n == -1 ? LinalgInv(A) : LinalgMatrixPower(LinalgInv(A), -n);
   if (n == 0) {  // which has a gradient, 0
     const Tensor never = FullConstant(Shape(DType::kPred), 0, A.device());
     return Where(never, A, BroadcastTo(Eye(size, A.dtype(), A.device()), A.shape().dims()));

@@ -172,8 +172,9 @@ Tensor Norm(const Tensor& in, std::optional<double> p, absl::Span<const int64_t>
 }
 Tensor Norm(const Tensor& x, std::string_view p, absl::Span<const int64_t> dims, bool keepdim,
             std::optional<DType> dtype) {
-  if (p == "nuc") ThrowRecordError("norm", Unimplemented("has no nuclear norm"));
-  if (p != "fro") ThrowRecordError("norm", InvalidArgument("p must be a number or fro, is ", p));
+  if (p == "nuc") return LinalgMatrixNorm(x, p, dims, keepdim, dtype);
+  if (p != "fro")
+    ThrowRecordError("norm", InvalidArgument("p must be a number, fro or nuc, is ", p));
   return Norm(x, std::nullopt, dims, keepdim, dtype);
 }
 

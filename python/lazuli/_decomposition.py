@@ -44,8 +44,8 @@ def svd_lowrank(A, q=6, niter=2, M=None):  # noqa: N803
 def pca_lowrank(A, q=None, center=True, niter=2):  # noqa: N803
     """svd_lowrank() of A [..., m, n], from whose columns their means are taken if `center`; q is at
     most 6 unless it is given."""
-    if not isinstance(A, Tensor) or not A.dtype.is_floating_point:
-        raise _C.InvalidArgumentError("pca_lowrank: takes floats")
+    if not (A.dtype.is_floating_point or A.dtype.is_complex):
+        raise _C.WrongTypeError(f"pca_lowrank: takes floats, not {A.dtype!r}")
     m, n = A.shape[-2:]
     q = min(6, m, n) if q is None else q
     if not 0 <= q <= min(m, n):

@@ -36,14 +36,13 @@ Literal Pivots(std::initializer_list<int32_t> values) {
 
 void AddTriangularFactors(Table& table) {
   table.Op<CholeskyOp>()
-      .AddEdge({}, {Square(DType::kF64, {2, 3, 3}, 6, true)})
-      .AddEdge({}, {Square(DType::kF32, {5, 5}, 9, true)})
-      .AddEdge({}, {Random(DType::kF32, {2, 0, 0})})
-      .AddEdge({}, {Random(DType::kC64, {1, 1})})
+      .AddEdge({.upper = false}, {Square(DType::kF64, {2, 3, 3}, 6, true)})
+      .AddEdge({.upper = true}, {Square(DType::kF32, {5, 5}, 9, true)})
+      .AddEdge({.upper = false}, {Random(DType::kF32, {2, 0, 0})})
       .GradientsOf(0)
       .DeviceTolerance(kTolerance)
       .Error("cholesky: takes square matrices, not f32[2,3]", {Random(DType::kF32, {2, 3})},
-             [](const Tensors& x) { (void)RecordAll(CholeskyOp{}, {{x[0]}}); });
+             [](const Tensors& x) { (void)RecordAll(CholeskyOp{false}, {{x[0]}}); });
   table.Op<LuOp>()
       .Add({}, {Square(DType::kF64, {2, 3, 3}, 1, false)})
       .Add({}, {Random(DType::kF64, {4, 2})})

@@ -16,8 +16,8 @@ namespace {
 std::pair<Tensor, Tensor> CholeskyFactor(std::string_view op, const Tensor& A, bool upper) {
   CheckSquare(op, A);
   CheckElements(op, A);
-  const Tensors f = RecordAll(CholeskyOp{}, {{upper ? Adjoint(A) : A}});
-  return {upper ? Adjoint(f[0]) : f[0], f[1]};
+  const Tensors f = RecordAll(CholeskyOp{upper}, {{A}});
+  return {f[0], f[1]};
 }
 
 Tensor CheckedCholesky(std::string_view op, const Tensor& A, bool upper) {

@@ -147,18 +147,19 @@ std::array<lowering::Op, 2> CholeskyOp::Lower(lowering::Builder& b, lowering::Op
     return {b.Error(s), b.Error(s)};
   const Shape shape = x.shape(), info = InfoShape(shape);  // NOLINT: as above
   if (shape.num_elements() == 0) return {x, b.Full(info, 0)};
-  const auto results = LapackCall(kPotrf, {{x}}, {{shape}, {info, false}}, "{uplo = 76 : ui8}");
-  return {LowerTriangle(results[0]), results[1]};
+  const std::string config = Str("{uplo = ", int{upper ? 'U' : 'L'}, " : ui8}");
+  const auto results = LapackCall(kPotrf, {{x}}, {{shape}, {info, false}}, config);
+  return {upper ? UpperTriangle(results[0]) : LowerTriangle(results[0]), results[1]};
 }
 
-// L^-H (L^H dL, its lower triangle symmetric) L^-1 / 2.
+// L^-H (L^H dL, its lower triangle with the adjoint of it above) L^-1 / 2.
 Tensors CholeskyOp::Vjp(const Saved& s, absl::Span<const Tensor> dys) const {
   if (!dys[0].defined()) return {Tensor()};
-  const Tensor L = s.y(0);
-  const Tensor lower = Tril(Matmul(Adjoint(L), dys[0]), 0);
+  const Tensor L = upper ? Adjoint(s.y(0)) : s.y(0), dL = upper ? Adjoint(dys[0]) : dys[0];
+  const Tensor lower = Tril(Matmul(Adjoint(L), dL), 0);
   const Tensor whole = (lower + Adjoint(Tril(lower, -1))) * 0.5;
-  const TriangularSolveOp from_left{true, false, true, false},
-      from_right{false, false, false, false};
+  const TriangularSolveOp from_left{true, false, true, false};
+  const TriangularSolveOp from_right{false, false, false, false};
   return {Record(from_right, L, Record(from_left, L, whole))};
 }
 

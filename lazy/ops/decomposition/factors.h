@@ -8,10 +8,11 @@
 namespace lazuli::lazy {
 
 struct CholeskyOp {
-  LAZULI_OP("cholesky", "aten::linalg_cholesky_ex");
+  bool upper;
+  LAZULI_OP("cholesky", "aten::linalg_cholesky_ex", upper);
   static constexpr OpDoc kDoc{
-      "The lower triangular factor of Hermitian positive-definite matrices, of which it reads the "
-      "lower triangle, and an info for each.",
+      "The lower, or upper, triangular factor of Hermitian positive-definite matrices, of which it "
+      "reads that triangle, and an info for each.",
       {"A"}};
   static constexpr Saves kSaves = kSaveResult;
   std::array<lowering::Op, 2> Lower(lowering::Builder& b, lowering::Op x) const;

@@ -57,10 +57,10 @@ std::vector<lowering::Op> LapackCall(const LapackRoutine& routine,
     layouts.push_back(
         ColumnByColumn(operand.value.shape(), operand.matrices).ToString(/*with_layout=*/true));
   }
-  attrs.operand_layout_constraints = Str("{", Join(layouts, ", "), "}");
+  attrs.operand_layout_constraints = Join(layouts, ", ");
   const bool single = results.size() == 1;
   if (aliased >= 0)
-    attrs.output_to_operand_aliasing = Str("{{", single ? "" : "0", "}: (", aliased, ", {})}");
+    attrs.output_to_operand_aliasing = Str("{", single ? "" : "0", "}: (", aliased, ", {})");
   std::vector<Shape> shapes;
   for (const LapackArray& result : results)
     shapes.push_back(ColumnByColumn(result.shape, result.matrices));

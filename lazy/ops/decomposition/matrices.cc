@@ -14,7 +14,7 @@ Tensor DiagonalOf(const Tensor& x) { return DiagonalCopy(x, 0, -2, -1); }
 Tensor WithDiagonal(const Tensor& x, const Tensor& diagonal) {
   const Dims dims{RowsOf(x.shape()), ColumnsOf(x.shape())};
   const Tensor row = Positions(dims, 0, x.device()), column = Positions(dims, 1, x.device());
-  return Where(Eq(row, column), Unsqueeze(diagonal, -1), x);
+  return Where(Eq(row, column), Unsqueeze(diagonal, -2), x);
 }
 
 Tensor IdentityLike(const Tensor& x) { return Eye(ColumnsOf(x.shape()), x.dtype(), x.device()); }

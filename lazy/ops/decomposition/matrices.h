@@ -7,10 +7,11 @@
 
 namespace lazuli::lazy {
 
-Tensor Adjoint(const Tensor& x);                               // conjugate and transposed
-Tensor DiagonalOf(const Tensor& x);                            // [..., n, n] to [..., n]
-Tensor WithDiagonal(const Tensor& x, const Tensor& diagonal);  // in place of its own
-Tensor IdentityLike(const Tensor& x);  // of the size of its columns, without a batch
+Tensor Adjoint(const Tensor& x);     // conjugate and transposed
+Tensor DiagonalOf(const Tensor& x);  // [..., n, n] to [..., n]
+Tensor WithDiagonal(const Tensor& x,
+                    const Tensor& diagonal);  // in place of its own, of matrices that are not wide
+Tensor IdentityLike(const Tensor& x);         // of the size of its columns, without a batch
 Tensor FirstColumns(const Tensor& x, int64_t count);
 Tensor FirstRows(const Tensor& x, int64_t count);
 // x - x^H.

@@ -6,6 +6,7 @@
 
 #include "ir/support/wrong_type.h"
 #include "lazy/ops/core/dims.h"
+#include "lazy/ops/core/gradient_ops.h"
 #include "lazy/ops/decomposition/lapack.h"
 #include "lazy/ops/decomposition/matrices.h"
 #include "lazy/tensor/function_scope.h"
@@ -258,7 +259,7 @@ std::tuple<Tensor, Tensor, Tensor, Tensor> LinalgLstsq(const Tensor& A, const Te
   const double tolerance = rcond.value_or(DefaultTolerance(A));
   const Tensor X = Matmul(LinalgPinv(matrices, tolerance, false), sides);
   const Tensor none = FullConstant(Shape(RealType(A.dtype()), {0}), 0, A.device());
-  Tensor residuals = none, rank = To(none, DType::kS64), values = none;
+  Tensor residuals = Unaffected(none, X), rank = To(none, DType::kS64), values = none;
   if (by.ranks) rank = RankOf(matrices, BoundsOf(matrices, 0.0, tolerance), false);
   if (by.values) values = LinalgSvdvals(Detach(matrices), std::nullopt);
   if (by.residuals && RowsOf(a) > ColumnsOf(a)) {

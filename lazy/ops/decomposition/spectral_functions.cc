@@ -27,12 +27,12 @@ std::pair<Tensor, Tensor> Eigh(std::string_view op, const Tensor& A, std::string
   return {checked[0], checked[1]};
 }
 
-// A with zeros where it has a NaN or an infinity, for which LAPACK may not come to an end, and for
-// each matrix a 1 if there are such.
+// A with zeros where it has a NaN or an infinity, for which LAPACK may not come to an end, and a 1 if
+// there are such.
 std::pair<Tensor, Tensor> FiniteMatrices(const Tensor& A) {
-  if (A.shape().num_elements() == 0) return {A, FullConstant(InfoShape(A.shape()), 0, A.device())};
+  if (A.shape().num_elements() == 0) return {A, FullConstant(Shape(DType::kS32), 0, A.device())};
   const Tensor finite = Isfinite(Detach(A));
-  const Tensor bad = To(Any(LogicalNot(finite), {-2, -1}), DType::kS32);
+  const Tensor bad = To(Any(LogicalNot(finite)), DType::kS32);
   return {Where(finite, A, Constant(0, A.dtype())), bad};
 }
 

@@ -242,8 +242,8 @@ std::array<lowering::Op, 4> SolveOp::Lower(lowering::Builder& b, lowering::Op a,
   };
   if (const absl::Status s = CheckMatrices(a.shape(), /*square=*/true); !s.ok()) return refuse(s);
   const Shape as = a.shape(), xs = x.shape();  // NOLINT: as above
-  if (as.dtype() != xs.dtype() || xs.rank() != as.rank() ||
-      MatrixShape(xs, RowsOf(as), RowsOf(as)) != as)
+  if (as.dtype() != xs.dtype() || xs.rank() != as.rank() || BatchOf(xs) != BatchOf(as) ||
+      RowsOf(xs) != RowsOf(as))
     return refuse(InvalidArgument("A ", as, " and B ", xs, " do not fit each other"));
   const auto [factors, pivots, info] = Factorize(a);
   if (xs.num_elements() == 0) return {x, factors, pivots, info};

@@ -45,6 +45,7 @@ std::vector<lowering::Op> LapackCall(const LapackRoutine& routine,
                                      absl::Span<const LapackArray> results, std::string_view config,
                                      int aliased) {
   lowering::Builder& b = *operands[0].value.builder();
+  if (!b.status().ok()) return std::vector(results.size(), b.Error(b.status()));
   const DType dtype = operands[0].value.dtype();
   hlo::CustomCallAttrs attrs;
   attrs.custom_call_target = Str("lapack_", std::string(1, LetterOf(dtype)),

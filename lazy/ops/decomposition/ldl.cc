@@ -32,9 +32,8 @@ lowering::Op LdlSolveOp::Lower(lowering::Builder& b, lowering::Op factors, lower
   if (const absl::Status s = CheckMatrices(factors.shape(), /*square=*/true); !s.ok())
     return b.Error(s);
   const Shape &a = factors.shape(), xs = x.shape();
-  if (xs.dtype() != a.dtype() || xs.rank() != a.rank() ||
-      MatrixShape(xs, RowsOf(a), RowsOf(a)) != a ||
-      pivots.shape() != VectorShape(DType::kS32, a, RowsOf(a)))
+  if (xs.dtype() != a.dtype() || xs.rank() != a.rank() || BatchOf(xs) != BatchOf(a) ||
+      RowsOf(xs) != RowsOf(a) || pivots.shape() != VectorShape(DType::kS32, a, RowsOf(a)))
     return b.Error(InvalidArgument("LD ", a, ", pivots ", pivots.shape(), " and B ", xs,
                                    " do not fit each other"));
   if (xs.num_elements() == 0) return x;

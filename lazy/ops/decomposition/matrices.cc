@@ -9,12 +9,21 @@ namespace lazuli::lazy {
 
 Tensor Adjoint(const Tensor& x) { return Conj(Transpose(x, -1, -2)); }
 
-Tensor DiagonalOf(const Tensor& x) { return DiagonalCopy(x, 0, -2, -1); }
+namespace {
+
+Tensor OnDiagonal(const Tensor& x) {
+  const Dims dims{RowsOf(x.shape()), ColumnsOf(x.shape())};
+  return Eq(Positions(dims, 0, x.device()), Positions(dims, 1, x.device()));
+}
+
+}  // namespace
+
+Tensor DiagonalOf(const Tensor& x) {
+  return Sum(Where(OnDiagonal(x), x, Constant(0, x.dtype())), {-2});
+}
 
 Tensor WithDiagonal(const Tensor& x, const Tensor& diagonal) {
-  const Dims dims{RowsOf(x.shape()), ColumnsOf(x.shape())};
-  const Tensor row = Positions(dims, 0, x.device()), column = Positions(dims, 1, x.device());
-  return Where(Eq(row, column), Unsqueeze(diagonal, -2), x);
+  return Where(OnDiagonal(x), Unsqueeze(diagonal, -2), x);
 }
 
 Tensor IdentityLike(const Tensor& x) { return Eye(ColumnsOf(x.shape()), x.dtype(), x.device()); }

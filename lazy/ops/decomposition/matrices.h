@@ -8,7 +8,7 @@
 namespace lazuli::lazy {
 
 Tensor Adjoint(const Tensor& x);     // conjugate and transposed
-Tensor DiagonalOf(const Tensor& x);  // [..., n, n] to [..., n]
+Tensor DiagonalOf(const Tensor& x);  // [..., m, n] to [..., n], m at least n
 Tensor WithDiagonal(const Tensor& x,
                     const Tensor& diagonal);  // in place of its own, of matrices that are not wide
 Tensor IdentityLike(const Tensor& x);         // of the size of its columns, without a batch

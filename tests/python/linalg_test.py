@@ -10,7 +10,7 @@ import lazuli as lz
 A = np.array([[1.5, -2.0, 0.25], [3.0, 0.5, -1.0]])
 
 
-@pytest.mark.parametrize("order", [None, 1, -1, np.inf, -np.inf, "fro"])
+@pytest.mark.parametrize("order", [None, 1, -1, 2, -2, np.inf, -np.inf, "fro", "nuc"])
 @pytest.mark.parametrize("keepdim", [False, True])
 def test_norms_of_matrices(order, keepdim):
     expected = np.linalg.norm(A, order, (0, 1), keepdims=keepdim)
@@ -32,7 +32,7 @@ def test_products():
     np.testing.assert_allclose(lz.linalg.multi_dot([lz.tensor(t) for t in (x, y, z)]).numpy(), x @ y @ z)
     np.testing.assert_allclose(lz.linalg.multi_dot([lz.tensor(x[0]), lz.tensor(y), lz.tensor(z[0])[:1]]).numpy(), x[0] @ y @ z[0, :1])
     square = np.array([[1.0, 2.0], [0.5, -1.0]])
-    for n in (0, 1, 2, 5):
+    for n in (0, 1, 2, 5, -1, -3):
         np.testing.assert_allclose(lz.linalg.matrix_power(lz.tensor(square), n).numpy(), np.linalg.matrix_power(square, n))
     np.testing.assert_allclose(lz.linalg.cross(lz.tensor(A), lz.tensor(A[:1])).numpy(), np.cross(A, A[:1]))
     np.testing.assert_allclose(lz.linalg.vecdot(lz.tensor(A), lz.tensor(A[1])).numpy(), (A * A[1]).sum(-1))
@@ -47,13 +47,10 @@ def test_the_diagonal_is_a_view():
 
 
 @pytest.mark.parametrize(("call", "error", "message"), [
-    (lambda: lz.linalg.norm(lz.ones(2, 2), 2), lz.UnimplementedError, "singular values"),
-    (lambda: lz.linalg.norm(lz.ones(2, 2), "nuc"), lz.UnimplementedError, "nuclear"),
     (lambda: lz.linalg.norm(lz.ones(2, 2, 2), 1), RuntimeError, "1D or 2D"),
     (lambda: lz.linalg.vector_norm(lz.ones(2, dtype=lz.int64)), RuntimeError, "floating point or complex"),
     (lambda: lz.linalg.vector_norm(lz.ones(0), math.inf), RuntimeError, "no identity"),
     (lambda: lz.linalg.matrix_power(lz.ones(2, 3), 2), RuntimeError, "square"),
-    (lambda: lz.linalg.matrix_power(lz.ones(2, 2), -1), lz.UnimplementedError, "inverse"),
     (lambda: lz.linalg.multi_dot([lz.ones(2)]), RuntimeError, "at least 2"),
     (lambda: lz.linalg.cross(lz.ones(3), lz.ones(2, 3)), RuntimeError, "same number of dimensions"),
 ])

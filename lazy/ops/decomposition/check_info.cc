@@ -10,7 +10,7 @@ using lowering::Opcode;
 
 // The words of PyTorch, in which # is the number of LAPACK.
 std::string_view WordsOf(Algorithm what) {
-  static constexpr std::array<std::string_view, 8> kWords = {
+  static constexpr std::array<std::string_view, 9> kWords = {
       "The diagonal element # is zero, the inversion could not be completed because the input "
       "matrix is singular.",
       "The solver failed because the input matrix is singular.",
@@ -29,14 +29,17 @@ std::string_view WordsOf(Algorithm what) {
       "D[#,#] is zero and using it on ldl_solve would result in a division by zero. If you still "
       "want to perform the factorization, consider calling linalg.ldl_factor_ex(A)",
       "input tensor should not contain infs or NaNs.",
+      "The least squares solution could not be computed because the input matrix does not have "
+      "full "
+      "rank (error code: #).",
   };
   return kWords[static_cast<std::size_t>(what)];
 }
 
 std::string_view NameOf(Algorithm what) {
-  static constexpr std::array<std::string_view, 8> kNames = {
-      "linalg.inv", "linalg.solve",     "linalg.cholesky",   "linalg.eig",
-      "linalg.svd", "linalg.lu_factor", "linalg.ldl_factor", "linalg.eig"};
+  static constexpr std::array<std::string_view, 9> kNames = {
+      "linalg.inv",       "linalg.solve",      "linalg.cholesky", "linalg.eig",  "linalg.svd",
+      "linalg.lu_factor", "linalg.ldl_factor", "linalg.eig",      "linalg.lstsq"};
   return kNames[static_cast<std::size_t>(what)];
 }
 
@@ -65,6 +68,12 @@ Tensors CheckInfoOp::Vjp(const Saved&, absl::Span<const Tensor> dys) const {
   Tensors grads{Tensor()};
   grads.insert(grads.end(), dys.begin(), dys.end());
   return grads;
+}
+
+Tensor FirstZero(const Tensor& diagonal) {
+  const Tensor values = Detach(diagonal);
+  const Tensor zero = To(Eq(values, Constant(0, values.dtype())), DType::kS32);
+  return (To(Argmax(zero, -1), DType::kS32) + 1.0) * Amax(zero, {-1});
 }
 
 Tensors Checked(Algorithm what, const Tensor& info, absl::Span<const Tensor> results) {

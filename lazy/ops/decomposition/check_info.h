@@ -7,7 +7,17 @@
 namespace lazuli::lazy {
 
 // What the numbers are of, which decides what they mean.
-enum class Algorithm : uint8_t { kInverse, kSolve, kCholesky, kEigen, kSvd, kLu, kLdl, kFinite };
+enum class Algorithm : uint8_t {
+  kInverse,
+  kSolve,
+  kCholesky,
+  kEigen,
+  kSvd,
+  kLu,
+  kLdl,
+  kFinite,
+  kLeastSquares
+};
 
 struct CheckInfoOp {
   Algorithm what;
@@ -20,6 +30,8 @@ struct CheckInfoOp {
   Tensors Vjp(const Saved& s, absl::Span<const Tensor> dys) const;
 };
 
+// The place of the first 0 on each diagonal [..., n], from 1 on, or 0: an info.
+Tensor FirstZero(const Tensor& diagonal);
 // The results, but for a run in which the info of one matrix is not 0.
 Tensors Checked(Algorithm what, const Tensor& info, absl::Span<const Tensor> results);
 inline Tensor Checked(Algorithm what, const Tensor& info, const Tensor& result) {

@@ -56,8 +56,10 @@ struct Unpacked {
 
 // P [m, m], of the dtype of the factors: row order[i] of the product is row i.
 Tensor PermutationMatrix(const Tensor& LU, const Tensor& pivots) {
-  const Tensor order = Record(PermutationOp{RowsOf(LU.shape())}, pivots);
-  return Transpose(OneHot(To(order, DType::kS64), RowsOf(LU.shape()), LU.dtype()), -1, -2);
+  const int64_t m = RowsOf(LU.shape());
+  if (m == 0) return FullConstant(MatrixShape(LU.shape(), 0, 0), 0, LU.device());
+  const Tensor order = Record(PermutationOp{m}, pivots);
+  return Transpose(OneHot(To(order, DType::kS64), m, LU.dtype()), -1, -2);
 }
 
 std::pair<Tensor, Tensor> Triangles(const Tensor& LU) {
@@ -155,10 +157,7 @@ Tensor CholeskyInverse(const Tensor& L, bool upper) {
   CheckElements(kOp, L);
   const Tensor inverse = CholeskySolve(BroadcastTo(IdentityLike(L), L.shape().dims()), L, upper);
   if (L.shape().num_elements() == 0) return inverse;
-  const Tensor diagonal = Detach(DiagonalOf(L));
-  const Tensor zero = To(Eq(diagonal, Constant(0, diagonal.dtype())), DType::kS32);
-  const Tensor place = To(Argmax(zero, -1), DType::kS32) + 1.0;
-  return Checked(Algorithm::kInverse, place * Amax(zero, {-1}), inverse);
+  return Checked(Algorithm::kInverse, FirstZero(DiagonalOf(L)), inverse);
 }
 
 // --- LU

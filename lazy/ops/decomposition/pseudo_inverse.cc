@@ -7,6 +7,7 @@
 #include "ir/support/wrong_type.h"
 #include "lazy/ops/core/dims.h"
 #include "lazy/ops/core/gradient_ops.h"
+#include "lazy/ops/decomposition/check_info.h"
 #include "lazy/ops/decomposition/lapack.h"
 #include "lazy/ops/decomposition/matrices.h"
 #include "lazy/tensor/function_scope.h"
@@ -231,12 +232,30 @@ Driver DriverOf(const std::string& name) {
   return {false, false, false, false};
 }
 
+// Where the triangle of a matrix, or of its adjoint, has a 0 on its diagonal.
+Tensor LacksRank(const Tensor& A) {
+  const bool wide = RowsOf(A.shape()) < ColumnsOf(A.shape());
+  const Tensor tall = wide ? Adjoint(Detach(A)) : Detach(A);
+  return FirstZero(DiagonalOf(LinalgQr(tall, "r").second));
+}
+
+// Read now, for the size of a result depends on it.
+bool HasFullRank(const Tensor& rank, int64_t columns) {
+  Add(Counter::kSyncForSize);
+  ThrowIfError(GetEngine().Sync(Context::Current(), /*wait=*/false, SyncReason::kSize));
+  const Literal read = ToLiteral(rank);
+  for (int64_t i = 0; i < rank.shape().num_elements(); ++i)
+    if (read.data<int64_t>()[static_cast<std::size_t>(i)] != columns) return false;
+  return true;
+}
+
 }  // namespace
 
 std::tuple<Tensor, Tensor, Tensor, Tensor> LinalgLstsq(const Tensor& A, const Tensor& B,
                                                        std::optional<double> rcond,
                                                        const std::optional<std::string>& driver) {
-  constexpr char kOp[] = "torch.linalg.lstsq";
+  static constexpr char kOp[] = "torch.linalg.lstsq";
+  const FunctionScope function(kOp);
   const Driver by = DriverOf(driver.value_or("gelsy"));
   CheckOfMatrices(kOp, A, "input");
   CheckElements(kOp, A);
@@ -257,12 +276,15 @@ std::tuple<Tensor, Tensor, Tensor, Tensor> LinalgLstsq(const Tensor& A, const Te
   }
   const auto [matrices, sides] = WithOneBatch(kOp, A, columns);
   const double tolerance = rcond.value_or(DefaultTolerance(A));
-  const Tensor X = Matmul(LinalgPinv(matrices, tolerance, false), sides);
+  Tensor X = Matmul(LinalgPinv(matrices, tolerance, false), sides);
+  if (!by.ranks && X.shape().num_elements() != 0)
+    X = Checked(Algorithm::kLeastSquares, LacksRank(matrices), X);
   const Tensor none = FullConstant(Shape(RealType(A.dtype()), {0}), 0, A.device());
   Tensor residuals = Unaffected(none, X), rank = To(none, DType::kS64), values = none;
   if (by.ranks) rank = RankOf(matrices, BoundsOf(matrices, 0.0, tolerance), false);
   if (by.values) values = LinalgSvdvals(Detach(matrices), std::nullopt);
-  if (by.residuals && RowsOf(a) > ColumnsOf(a)) {
+  const bool tall = RowsOf(a) > ColumnsOf(a);
+  if (by.residuals && tall && (!by.ranks || HasFullRank(rank, ColumnsOf(a)))) {
     const Tensor left = Abs(Matmul(matrices, X) - sides);
     residuals = Sum(left * left, {-2});
   }

@@ -10,27 +10,27 @@ namespace {
 using testing::ElementsAre;
 using testing::Pointwise;
 
-std::vector<double> Values(const Tensor& x) { return x.to_vector<double>(); }
+std::vector<double> DoublesOf(const Tensor& x) { return x.to_vector<double>(); }
 
-Tensor Matrix(std::initializer_list<double> values) { return tensor(values).reshape({2, 2}); }
+Tensor TwoByTwo(std::initializer_list<double> values) { return tensor(values).reshape({2, 2}); }
 
-auto Near(const std::vector<double>& values) {
+auto AreNearly(const std::vector<double>& values) {
   return Pointwise(testing::DoubleNear(1e-12), values);
 }
 
 TEST(LinalgTest, DecompositionsOfASmallMatrix) {
-  const Tensor A = Matrix({4, 2, 2, 5});
-  EXPECT_THAT(Values(linalg::cholesky(A)), Near({2, 0, 1, 2}));
-  EXPECT_THAT(Values(linalg::inv(A)), Near({5 / 16.0, -1 / 8.0, -1 / 8.0, 1 / 4.0}));
-  EXPECT_THAT(Values(linalg::det(A)), Near({16}));
-  EXPECT_THAT(Values(linalg::eigvalsh(Matrix({2, 1, 1, 2}))), Near({1, 3}));
-  EXPECT_THAT(Values(linalg::svdvals(Matrix({0, 3, -2, 0}))), Near({3, 2}));
-  const auto [P, L, U] = linalg::lu(Matrix({1, 2, 2, 8}));
-  EXPECT_THAT(Values(P), ElementsAre(0, 1, 1, 0));
-  EXPECT_THAT(Values(L), Near({1, 0, 0.5, 1}));
-  EXPECT_THAT(Values(U), Near({2, 8, 0, -2}));
-  EXPECT_THAT(Values(linalg::solve(A, tensor({8.0, 9.0}))), Near({11 / 8.0, 5 / 4.0}));
-  EXPECT_THAT(Values(linalg::matrix_exp(Matrix({0, 1, 0, 0}))), Near({1, 1, 0, 1}));
+  const Tensor A = TwoByTwo({4, 2, 2, 5});
+  EXPECT_THAT(DoublesOf(linalg::cholesky(A)), AreNearly({2, 0, 1, 2}));
+  EXPECT_THAT(DoublesOf(linalg::inv(A)), AreNearly({5 / 16.0, -1 / 8.0, -1 / 8.0, 1 / 4.0}));
+  EXPECT_THAT(DoublesOf(linalg::det(A)), AreNearly({16}));
+  EXPECT_THAT(DoublesOf(linalg::eigvalsh(TwoByTwo({2, 1, 1, 2}))), AreNearly({1, 3}));
+  EXPECT_THAT(DoublesOf(linalg::svdvals(TwoByTwo({0, 3, -2, 0}))), AreNearly({3, 2}));
+  const auto [P, L, U] = linalg::lu(TwoByTwo({1, 2, 2, 8}));
+  EXPECT_THAT(DoublesOf(P), ElementsAre(0, 1, 1, 0));
+  EXPECT_THAT(DoublesOf(L), AreNearly({1, 0, 0.5, 1}));
+  EXPECT_THAT(DoublesOf(U), AreNearly({2, 8, 0, -2}));
+  EXPECT_THAT(DoublesOf(linalg::solve(A, tensor({8.0, 9.0}))), AreNearly({11 / 8.0, 5 / 4.0}));
+  EXPECT_THAT(DoublesOf(linalg::matrix_exp(TwoByTwo({0, 1, 0, 0}))), AreNearly({1, 1, 0, 1}));
 }
 
 TEST(LinalgTest, AFailureIsAnErrorOfTheReadWithTheLineOfTheCall) {
@@ -64,10 +64,10 @@ TEST(LinalgTest, MistakesInArgumentsAreErrorsOfTheCall) {
 }
 
 TEST(LinalgTest, AGradientGoesThroughAnInverse) {
-  const Tensor x = Matrix({4, 2, 2, 5}).set_requires_grad(true);
+  const Tensor x = TwoByTwo({4, 2, 2, 5}).set_requires_grad(true);
   linalg::inv(x).sum().backward();
   // -A^-T 1 A^-T.
-  EXPECT_THAT(Values(x.grad()), Near({-9 / 256.0, -6 / 256.0, -6 / 256.0, -4 / 256.0}));
+  EXPECT_THAT(DoublesOf(x.grad()), AreNearly({-9 / 256.0, -6 / 256.0, -6 / 256.0, -4 / 256.0}));
 }
 
 }  // namespace

@@ -48,7 +48,7 @@ LAYERS = {
     "lazy/ops/reduce": ["lazy/ops/shape"],
     "lazy/ops/index": ["lazy/ops/reduce"],
     "lazy/ops/create": ["lazy/ops/core"],
-    "lazy/ops/random": ["lazy/ops/create", "lazy/ops/index"],
+    "lazy/ops/random": ["lazy/ops/create", "lazy/ops/index", "lazy/ops/special"],
     "lazy/ops/activation": ["lazy/ops/reduce"],
     "lazy/ops/normalization": ["lazy/ops/reduce"],
     "lazy/ops/linear": ["lazy/ops/activation"],

@@ -39,6 +39,7 @@
 #include "lazy/ops/program/call.h"
 #include "lazy/ops/program/collective.h"
 #include "lazy/ops/random/draws.h"
+#include "lazy/ops/random/samplers.h"
 #include "lazy/ops/recurrent/recurrent.h"
 #include "lazy/ops/reduce/cumulative.h"
 #include "lazy/ops/reduce/reduce.h"
@@ -51,6 +52,7 @@
 #include "lazy/ops/special/incomplete_gamma.h"
 #include "lazy/ops/special/modified_bessel.h"
 #include "lazy/ops/special/orthogonal_polynomial.h"
+#include "lazy/ops/special/sample_gradients.h"
 
 namespace lazuli::lazy {
 
@@ -75,9 +77,9 @@ using AllOps = OpList<
 #undef LAZULI_COMPARE
     RemainderOp, FloorDivideOp, ReluOp, CloneOp, WhereOp, ClampOp, PowNumberOp, PowIntegerOp,
     ToDTypeOp, ConstantOp, RealOp, ImagOp, ComplexOp, ConjOp, ErfcOp, ErfcxOp, ErfinvOp, LogitOp,
-    LgammaOp, SignBitOp, HypotOp, GcdOp, NextAfterOp, UnaffectedOp, RequireOp, BesselIOp, BesselOp,
-    PolynomialOp, IncompleteGammaOp, CtcOp, FrexpOp, GeluOp, EluOp, LogSigmoidOp, SumOp, ProdOp,
-    AmaxOp, AminOp, SharedGradientOp, MaxAlongOp, ArgMaxOp, VarOp, StdOp, NormOp, ReshapeOp,
+    LgammaOp, SignBitOp, HypotOp, GcdOp, NextAfterOp, UnaffectedOp, RequireOp, AssertOp, BesselIOp,
+    BesselOp, PolynomialOp, IncompleteGammaOp, CtcOp, FrexpOp, GeluOp, EluOp, LogSigmoidOp, SumOp,
+    ProdOp, AmaxOp, AminOp, SharedGradientOp, MaxAlongOp, ArgMaxOp, VarOp, StdOp, NormOp, ReshapeOp,
     BroadcastToOp, PermuteOp, SliceOp, SelectOp, PadOp, FlipOp, CatOp, IndexSelectOp, IndexAddOp,
     GatherOp, ScatterAddOp, ScatterOp, ScatterReduceOp, IndexCopyOp, MaskPositionsOp, CumSumOp,
     CumulativeArgOp, SortOp, FftC2cOp, FftR2cOp, FftC2rOp, MatMulOp, LinearOp, CholeskyOp, LuOp,
@@ -87,7 +89,8 @@ using AllOps = OpList<
     MaxPool2dOp, MaxPool2dGradOp, MaxPool2dPickOp, AvgPool2dOp, AvgPool2dGradOp, LayerNormOp,
     BatchNormOp, SoftmaxOp, SafeSoftmaxOp, LogSoftmaxOp, CrossEntropyOp, NllLossOp, BceWithLogitsOp,
     BceOp, HuberOp, OneHotOp, FullOp, PositionsOp, UniformOp, NormalOp, RandomIntegerOp,
-    RandomPermutationOp, ProbabilitiesOp, BarrierOp, CallOp, AllReduceOp, AllGatherOp,
+    RandomPermutationOp, StandardGammaOp, PoissonOp, BinomialOp, GammaPathOp, DirichletPathOp,
+    GammaSlopeOp, BetaSlopeOp, ProbabilitiesOp, BarrierOp, CallOp, AllReduceOp, AllGatherOp,
     ReduceScatterOp, AllToAllOp, CollectivePermuteOp, ForeachSgdOp, ForeachAdamOp, ForeachRmspropOp,
     ForeachAdagradOp, ForeachUpdateOp, ForeachClipNormOp, AsStridedOp, AsStridedScatterOp>;
 

@@ -20,8 +20,9 @@ Fingerprint FingerprintOf(const hlo::Module& module, absl::Span<const ProgramChe
   std::string text = hlo::ToString(module, {.metadata = false, .canonical_names = true});
   for (const ProgramCheck& check : checks) {
     const lowering::CheckMessage& message = check.message;
-    text += Str("check ", check.function.empty() ? message.op : check.function, "\n",
-                message.before, "\n", message.after, "\n");
+    const bool is_named = message.is_users || check.function.empty();
+    text += Str("check ", is_named ? message.op : check.function, "\n", message.before, "\n",
+                message.after, "\n");
     if (message.matrices > 0)
       text += Str("of ", message.matrices, message.is_batch ? " in a batch\n" : "\n");
   }
@@ -62,9 +63,12 @@ bool IsDifferentiable(const Shape& shape) {
 absl::Status ErrorOfCheck(const lowering::CheckMessage& message, std::string_view function,
                           SiteId site, int64_t value) {
   const absl::Status error = message.matrices > 0 ? ErrorOfMatrix(message, value)
+                             : message.is_users
+                                 ? InvalidArgument(message.before, value, message.after)
                              : message.says_value ? OutOfRange(message.before, value, message.after)
                                                   : InvalidArgument(message.before, message.after);
-  return ir::AtSite(ir::AddPlace(error, function.empty() ? message.op : function, ""), site);
+  const bool is_named = message.is_users || function.empty();
+  return ir::AtSite(ir::AddPlace(error, is_named ? message.op : function, ""), site);
 }
 
 std::string Fingerprint::ToString() const { return absl::StrFormat("%016x%016x", high, low); }

@@ -20,6 +20,9 @@ struct CheckMessage {
   int64_t matrices = 0;
   bool is_batch = false;
   bool says_value = true;  // otherwise it is `before` alone
+  // The condition is the program's own: `op` is what it calls itself, and the error is one of an
+  // argument, not of an index.
+  bool is_users = false;
 };
 
 // A matrix of a batch and LAPACK's number of what failed there, as one number. The greatest one is

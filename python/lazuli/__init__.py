@@ -75,7 +75,8 @@ _aliases.register()
 
 
 # Modules that most programs do without.
-_LATER = ("accelerator", "fx", "hub", "jit", "multiprocessing", "onnx", "types", "version")
+_LATER = ("accelerator", "distributions", "fx", "hub", "jit", "multiprocessing", "onnx", "types",
+          "version")
 
 
 def __getattr__(name):

@@ -23,6 +23,22 @@ _ALIASES = {
     "profiler": {"autograd": "profiler"},
     "amp": {"amp": "autocast_mode grad_scaler", "cuda": "amp"},
     "cuda": {"cuda": "memory random streams"},
+    "distributions.categorical": {"distributions": "multinomial one_hot_categorical"},
+    "distributions.derived":
+    {"distributions": "gumbel half_cauchy half_normal inverse_gamma kumaraswamy log_normal "
+     "logistic_normal pareto weibull"},
+    "distributions.discrete": {"distributions": "bernoulli binomial continuous_bernoulli geometric "
+                               "negative_binomial poisson"},
+    "distributions.distribution": {"distributions": "exp_family"},
+    "distributions.location_scale":
+    {"distributions": "cauchy generalized_pareto laplace normal studentT uniform"},
+    "distributions.multivariate":
+    {"distributions": "lkj_cholesky lowrank_multivariate_normal multivariate_normal wishart"},
+    "distributions.positive":
+    {"distributions": "beta chi2 dirichlet exponential fishersnedecor gamma"},
+    "distributions.relaxed": {"distributions": "relaxed_bernoulli relaxed_categorical"},
+    "distributions.transformed":
+    {"distributions": "independent mixture_same_family transformed_distribution"},
 }
 _SETTINGS = "cuda cudnn mkl mkldnn mps openmp"  # objects of backends that are modules in PyTorch
 

@@ -236,6 +236,17 @@ Tensor.type = type_
 # By the names that PyTorch's compiler calls them.
 INTERNAL = {f"_{f.__name__}": f for f in (chunk_cat, softmax_backward_data, safe_softmax,
                                           unsafe_masked_index, unsafe_masked_index_put_accumulate)}
+INTERNAL |= {f"_{name}": getattr(_C, name)
+             for name in ("dirichlet_grad", "sample_dirichlet", "standard_gamma",
+                          "standard_gamma_grad")}
+
+
+def assert_async(condition, message="the condition is to hold"):
+    """Fails the run that finds an element of the condition that is 0."""
+    _C.assert_async(condition != 0, "assert_async", message)
+
+
+INTERNAL["_assert_async"] = assert_async
 
 Tensor.index_put, Tensor.index_put_ = index_put, index_put_
 Tensor.tensor_split, Tensor.new_empty_strided = tensor_split, new_empty_strided

@@ -3,6 +3,8 @@
 #include <array>
 #include <cmath>
 
+#include "ir/support/wrong_type.h"
+
 namespace lazuli::lazy {
 namespace {
 
@@ -37,6 +39,20 @@ Tensor RequireAll(const Tensor& x, Requirement what, const Tensor& good) {
   const int64_t count = good.shape().num_elements();
   if (count == 0) return x;
   return Require(x, what, LogicalNot(Reshape(good, {-1})), Arange(count, DType::kS64, x.device()));
+}
+
+lowering::Op AssertOp::Lower(lowering::LoweringContext& c, lowering::Op x) const {
+  lowering::Builder& b = c.builder;
+  if (x.dtype() != DType::kPred) return b.Error(WrongType("takes bools, not ", x.shape()));
+  const int64_t n = x.shape().num_elements();
+  const lowering::Op bad = b.Unary(lowering::Opcode::kNot, b.Reshape(x, {n}));
+  c.CheckNone(bad, b.Iota(Shape(DType::kS64, {n}), 0),
+              {function, what + ", but the element at position ", " does not", /*is_users=*/true});
+  return x;
+}
+
+Tensor AssertAsync(const Tensor& condition, std::string_view function, std::string_view message) {
+  return Record(AssertOp{std::string(function), std::string(message)}, Detach(condition));
 }
 
 namespace {

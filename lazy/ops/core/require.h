@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
 
 #include "lazy/ops/core/functions.h"
 #include "lazy/ops/core/op.h"
@@ -32,6 +33,17 @@ struct RequireOp {
 Tensor Require(const Tensor& x, Requirement what, const Tensor& bad, const Tensor& value);
 // Names the positions of what is bad.
 Tensor RequireAll(const Tensor& x, Requirement what, const Tensor& good);
+
+// The program's own condition: an element of the pred operand that is not set fails the run with
+// "function: what, but the element at position 3 does not".
+struct AssertOp {
+  std::string function, what;
+  LAZULI_OP("assert_async", "aten::_assert_async", function, what);
+  static constexpr OpDoc kDoc{
+      "x; an element that is not set fails the run with the text, which names its position.",
+      {"x"}};
+  lowering::Op Lower(lowering::LoweringContext& c, lowering::Op x) const;
+};
 
 // Probabilities, or weights along the last dim of which at least `at_least` are not 0: the operand,
 // but for a run that fails where one is negative, not finite, or beyond `most`.

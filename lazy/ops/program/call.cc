@@ -33,7 +33,7 @@ void AppendLeaves(lowering::Builder& b, lowering::Op value, std::vector<lowering
 // The message of a check inside the program. Its op has the line of the call, so it says its own.
 lowering::CheckMessage MessageOf(const ProgramCheck& check, const Program& program) {
   lowering::CheckMessage message = check.message;
-  if (!check.function.empty()) message.op = check.function;
+  if (!check.function.empty() && !message.is_users) message.op = check.function;
   message.after += Str(ir::InParentheses(check.site), ", in a call of ", program.name());
   return message;
 }

@@ -9,7 +9,7 @@
 #include "lazy/ops/core/default_type.h"
 #include "lazy/ops/create/create.h"
 #include "lazy/ops/index/sort.h"
-#include "lazy/tensor/random.h"
+#include "lazy/ops/random/philox.h"
 
 namespace lazuli::lazy {
 namespace {
@@ -28,28 +28,6 @@ lowering::Op Low(lowering::Op x, int count) {
   return x.builder()->Binary(Opcode::kAnd, x, Filled(x, std::ldexp(1.0, count) - 1));
 }
 lowering::Op Or(lowering::Op x, lowering::Op y) { return x.builder()->Binary(Opcode::kOr, x, y); }
-
-lowering::Op Join64(lowering::Builder& b, lowering::Op low, lowering::Op high) {
-  return Or(Left(b.Convert(high, DType::kU64), 32), b.Convert(low, DType::kU64));
-}
-
-// The words of the generator's state that an op takes as numbers.
-struct PhiloxWords {
-  lowering::Op seed_low, seed_high, offset_low, offset_high;
-};
-
-// `count` random u32 as a flat array.
-lowering::Op RandomBits(lowering::Builder& b, int64_t count, const PhiloxWords& s) {
-  const lowering::Op state = b.Concatenate({b.Reshape(Join64(b, s.seed_low, s.seed_high), {1}),
-                                            b.Reshape(Join64(b, s.offset_low, s.offset_high), {1})},
-                                           0);
-  return b.RngBitGenerator(hlo::RngAlgorithm::kPhilox, state, Shape(DType::kU32, {count})).second;
-}
-
-// The i-th of pieces of `count`.
-lowering::Op Piece(lowering::Op bits, int64_t i, int64_t count) {
-  return bits.builder()->Slice(bits, {i * count}, {(i + 1) * count}, {1});
-}
 
 // Of two u32 the 64 bits whose top 53 are those of UnitDouble.
 lowering::Op Random64(lowering::Builder& b, lowering::Op high, lowering::Op low) {
@@ -70,64 +48,8 @@ lowering::Op MultiplyHigh(lowering::Op x, lowering::Op y) {
   return b.Plus(b.Plus(b.Times(x1, y1), Right(cross, 32)), Right(middle, 32));
 }
 
-// How many random bits a uniform number of the dtype has: as many as it can hold below 1 without
-// rounding up to it.
-int UniformBits(DType dtype) {
-  switch (dtype) {
-    case DType::kF16:
-      return 11;
-    case DType::kBF16:
-      return 8;
-    default:
-      return 24;
-  }
-}
-
-// The top bits as an f32 in [0, 1): every value is a multiple of 2^-count, so nothing rounds.
-lowering::Op UnitFloat(lowering::Builder& b, lowering::Op bits, int count) {
-  const Shape shape = bits.shape();  // NOLINT: a copy, for the original moves as more is built
-  lowering::Op top = b.Binary(Opcode::kShiftRightLogical, bits, b.Full(shape, 32 - count));
-  top = b.Convert(top, DType::kF32);
-  return b.Times(top, b.Full(top.shape(), std::ldexp(1.0, -count)));
-}
-
-// The same as an f64 from the top 27 and 26 bits of two.
-lowering::Op UnitDouble(lowering::Builder& b, lowering::Op high, lowering::Op low) {
-  const Shape shape = high.shape();
-  high = b.Convert(b.Binary(Opcode::kShiftRightLogical, high, b.Full(shape, 5)), DType::kF64);
-  low = b.Convert(b.Binary(Opcode::kShiftRightLogical, low, b.Full(shape, 6)), DType::kF64);
-  const auto full = [&](double v) { return b.Full(Shape(DType::kF64, shape.dims()), v); };
-  return b.Times(b.Plus(b.Times(high, full(0x1p26)), low), full(0x1p-53));
-}
-
 int64_t Count(const Dims& dims) {
   return std::accumulate(dims.begin(), dims.end(), int64_t{1}, std::multiplies<>());
-}
-
-// 32-bit numbers that `count` uniform elements take.
-int64_t NumbersFor(DType dtype, int64_t count) { return dtype == DType::kF64 ? 2 * count : count; }
-
-// The i-th `count` uniform numbers: in f64, or in f32 with the bits of a narrower dtype.
-lowering::Op Uniform(lowering::Builder& b, lowering::Op bits, int64_t i, int64_t count,
-                     DType dtype) {
-  if (dtype != DType::kF64) return UnitFloat(b, Piece(bits, i, count), UniformBits(dtype));
-  return UnitDouble(b, Piece(bits, 2 * i, count), Piece(bits, 2 * i + 1, count));
-}
-
-// The numbers, then those of the generator's state.
-template <class T>
-Tensor RecordRandom(T op, int64_t reserved, backend::Device device, Generator& generator,
-                    absl::Span<const Value> numbers = {}) {
-  const PhiloxState state = generator.Reserve(reserved);
-  Context::Current().NoteDraw(generator, state, After(state, reserved));
-  auto slot = [](uint64_t half) {
-    return Number(static_cast<int64_t>(half & 0xffffffffu)).Slot(DType::kU32);
-  };
-  const std::array<Value, 4> slots{slot(state.seed), slot(state.seed >> 32), slot(state.offset),
-                                   slot(state.offset >> 32)};
-  absl::InlinedVector<Operand, 6> in(numbers.begin(), numbers.end());
-  in.insert(in.end(), slots.begin(), slots.end());
-  return RecordOne(std::move(op), in, device);
 }
 
 }  // namespace
@@ -255,8 +177,8 @@ Tensor Randint(int64_t low, int64_t high, absl::Span<const int64_t> dims, DType 
   }
   CheckHolds("randint", dtype, low, high - 1);
   const uint64_t range = static_cast<uint64_t>(high) - static_cast<uint64_t>(low);
-  const std::array<Value, 2> numbers{Number(low).Slot(DType::kS64),
-                                     Number(range).Slot(DType::kU64)};
+  const std::array<Value, 2> values{Number(low).Slot(DType::kS64), Number(range).Slot(DType::kU64)};
+  const std::array<Operand, 2> numbers{values[0], values[1]};
   RandomIntegerOp op{Dims(dims.begin(), dims.end()), dtype};
   return RecordRandom(op, 2 * Count(op.dims), device, generator, numbers);
 }

@@ -9,6 +9,7 @@
 
 #include "ir/support/wrong_type.h"
 #include "lazy/ops/elementwise/in_double.h"
+#include "lazy/ops/elementwise/loops.h"
 
 namespace lazuli::lazy {
 namespace {
@@ -24,32 +25,6 @@ constexpr double kMostSteps =
     1e5;  // of the fraction, which needs some thousands below kUniformFrom
 
 lowering::Op Negated(lowering::Builder& b, lowering::Op x) { return b.Unary(Opcode::kNegate, x); }
-
-// f of the elements of a tuple so long as `more` of them holds somewhere.
-template <class More, class Step>
-lowering::Op LoopWhile(lowering::Builder& builder, absl::Span<const lowering::Op> begin,
-                       More&& more, Step&& f) {
-  const Shape shape = begin[0].shape();
-  const std::vector<Shape> shapes(begin.size(), shape);
-  const Shape state = Shape::Tuple(shapes);
-  const auto elements = [&](lowering::Builder& b, lowering::Op s) {
-    lowering::Ops all;
-    for (std::size_t i = 0; i < shapes.size(); ++i)
-      all.push_back(b.GetTupleElement(s, static_cast<int64_t>(i)));
-    return all;
-  };
-  hlo::Computation* left = builder.Region("left", {state}, [&](lowering::Builder& b, auto s) {
-    Dims dims;
-    for (int64_t d = 0; d < shape.rank(); ++d) dims.push_back(d);
-    const lowering::Ops at = elements(b, s[0]);
-    return b.Reduce(Opcode::kOr, more(b, Wide64{b, at[0]}, at), dims);
-  });
-  hlo::Computation* step = builder.Region("step", {state}, [&](lowering::Builder& b, auto s) {
-    const lowering::Ops at = elements(b, s[0]);
-    return b.Tuple(f(b, Wide64{b, at[0]}, at));
-  });
-  return builder.While(builder.Tuple(begin), left, step);
-}
 
 // The sum of x^n / ((a + 1) ... (a + n)).
 lowering::Op Series(lowering::Builder& builder, const Wide64& w, lowering::Op a, lowering::Op x) {

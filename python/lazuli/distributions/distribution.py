@@ -1,0 +1,252 @@
+"""The base of all distributions.
+
+Parameters and samples are checked against their constraints. Numbers are checked at once. Of a
+tensor only a run knows the elements, so that the check is a part of the program, and the read that
+runs it raises the ValueError with the line: a training step neither syncs nor recompiles for it.
+"""
+
+import warnings
+
+from lazuli import _C
+from lazuli._C import Size, Tensor
+from lazuli._numpy import np
+from lazuli.autograd import no_grad, grad as gradients
+from lazuli.distributions import constraints
+from lazuli.distributions.utils import broadcast_all, is_number, lazy_property
+
+__all__ = ["Distribution", "ExponentialFamily"]
+
+
+def require(good, owner, what):
+    """A check of the program: fails the run that finds an element of `good` that is not set."""
+    _C.assert_async(good, owner, what)
+
+
+class Distribution:
+    """A probability distribution, or a batch of them.
+
+    batch_shape: of the distributions, which are independent; event_shape: of one value. Samples are
+    [*sample_shape, *batch_shape, *event_shape].
+    """
+
+    has_rsample = False
+    has_enumerate_support = False
+    _validate_args = __debug__
+
+    @staticmethod
+    def set_default_validate_args(value):
+        """Whether distributions check their arguments, unless they are told otherwise."""
+        if value not in [True, False]:
+            raise ValueError
+        Distribution._validate_args = value
+
+    def __init__(self, batch_shape=(), event_shape=(), validate_args=None):
+        self._batch_shape, self._event_shape = Size(tuple(batch_shape)), Size(tuple(event_shape))
+        if validate_args is not None:
+            self._validate_args = validate_args
+        if self._validate_args:
+            self._check_parameters()
+        super().__init__()
+
+    def _take(self, **parameters):
+        """Sets parameters, stretched to each other, and gives their shape. Those that are numbers
+        are remembered, since a constraint on a number is checked at once."""
+        self._numbers = {name: v for name, v in parameters.items() if is_number(v)}
+        made = broadcast_all(*parameters.values())
+        for name, value in zip(parameters, made, strict=True):
+            setattr(self, name, value)
+        return made[0].shape
+
+    def _check_parameters(self):
+        try:
+            sets = self.arg_constraints
+        except NotImplementedError:
+            sets = {}
+            warnings.warn(f"{type(self)} does not define `arg_constraints`. Please set "
+                          "`arg_constraints = {}` or initialize the distribution with "
+                          "`validate_args=False` to turn off validation.", stacklevel=3)
+        for name, constraint in sets.items():
+            if constraints.is_dependent(constraint):
+                continue
+            if name not in self.__dict__ and isinstance(getattr(type(self), name), lazy_property):
+                continue  # it is made of another parameter
+            value = getattr(self, name)
+            kind = type(self).__name__
+            what = (f"Expected parameter {name} ({type(value).__name__} of shape "
+                    f"{tuple(value.shape)}) of distribution {kind} to satisfy the constraint "
+                    f"{constraint!r}")
+            number = self.__dict__.get("_numbers", {}).get(name)
+            if number is None:
+                require(constraint.check(value), kind, what)
+            elif not constraint.check(np.asarray(number)).all():
+                raise ValueError(f"{what}, but found invalid values:\n{number}")
+
+    def expand(self, batch_shape, _instance=None):
+        """The distribution with its batch stretched to a shape."""
+        raise NotImplementedError
+
+    @property
+    def batch_shape(self):
+        """The shape of the batch."""
+        return self._batch_shape
+
+    @property
+    def event_shape(self):
+        """The shape of one value."""
+        return self._event_shape
+
+    @property
+    def arg_constraints(self):
+        """The constraints of the parameters by name."""
+        raise NotImplementedError
+
+    @property
+    def support(self):
+        """The constraint that samples satisfy."""
+        raise NotImplementedError
+
+    @property
+    def mean(self):
+        """The mean."""
+        raise NotImplementedError
+
+    @property
+    def mode(self):
+        """The most likely value."""
+        raise NotImplementedError(f"{type(self)} does not implement mode")
+
+    @property
+    def variance(self):
+        """The variance."""
+        raise NotImplementedError
+
+    @property
+    def stddev(self):
+        """The standard deviation."""
+        return self.variance.sqrt()
+
+    def sample(self, sample_shape=()):
+        """Numbers without a history, of shape [*sample_shape, *batch_shape, *event_shape]."""
+        with no_grad():
+            return self.rsample(sample_shape)
+
+    def rsample(self, sample_shape=()):
+        """sample() as a function of the parameters, which have a gradient."""
+        raise NotImplementedError
+
+    def sample_n(self, n):
+        """sample((n,)), which PyTorch's programs should call."""
+        warnings.warn("sample_n will be deprecated. Use .sample((n,)) instead", UserWarning,
+                      stacklevel=2)
+        return self.sample((n,))
+
+    def log_prob(self, value):
+        """The logarithm of the density, or of the probability, at values."""
+        raise NotImplementedError
+
+    def cdf(self, value):
+        """The probability of being at most a value."""
+        raise NotImplementedError
+
+    def icdf(self, value):
+        """The inverse of cdf()."""
+        raise NotImplementedError
+
+    def enumerate_support(self, expand=True):
+        """All values along a first dim; with expand=False the batch has dims of 1."""
+        raise NotImplementedError
+
+    def entropy(self):
+        """The entropy in nats."""
+        raise NotImplementedError
+
+    def perplexity(self):
+        """exp() of the entropy."""
+        return _C.exp(self.entropy())
+
+    def _extended_shape(self, sample_shape=()):
+        return Size((*sample_shape, *self._batch_shape, *self._event_shape))
+
+    def _validate_sample(self, value):
+        """Raises ValueError if the value is no tensor or of another shape, and has the program
+        check that its elements are in the support."""
+        if not isinstance(value, Tensor):
+            raise ValueError("The value argument to log_prob must be a Tensor")
+        first = value.ndim - len(self._event_shape)
+        if tuple(value.shape[max(first, 0):]) != tuple(self._event_shape):
+            raise ValueError("The right-most size of value must match event_shape: "
+                             f"{tuple(value.shape)} vs {tuple(self._event_shape)}.")
+        given, wanted = tuple(value.shape), (*self._batch_shape, *self._event_shape)
+        for i, j in zip(reversed(given), reversed(wanted), strict=False):
+            if i != 1 and j not in (1, i):
+                raise ValueError("Value is not broadcastable with batch_shape+event_shape: "
+                                 f"{given} vs {wanted}.")
+        try:
+            support = self.support
+        except NotImplementedError:
+            warnings.warn(f"{type(self)} does not define `support` to enable sample validation. "
+                          "Please initialize the distribution with `validate_args=False` to turn "
+                          "off validation.", stacklevel=2)
+            return
+        assert support is not None
+        kind = type(self).__name__
+        require(support.check(value), kind,
+                f"Expected value argument ({type(value).__name__} of shape {given}) to be within "
+                f"the support ({support!r}) of the distribution {kind}")
+
+    def _get_checked_instance(self, cls, _instance=None):
+        """A new object for expand(), which a subclass with another __init__ has to write."""
+        if _instance is None and type(self).__init__ != cls.__init__:
+            raise NotImplementedError(f"Subclass {type(self).__name__} of {cls.__name__} that "
+                                      "defines a custom __init__ method must also define a custom "
+                                      ".expand() method.")
+        return self.__new__(type(self)) if _instance is None else _instance
+
+    def _expanded(self, cls, _instance, batch_shape, names, event=()):
+        """expand() of the parameters with these names that are there; event: the shape of a value
+        of theirs."""
+        new = self._get_checked_instance(cls, _instance)
+        for name in names:
+            if name in self.__dict__:
+                setattr(new, name, self.__dict__[name].expand((*batch_shape, *event)))
+        return self._finished(cls, new, batch_shape)
+
+    def _finished(self, cls, new, batch_shape):
+        """The new object with its shapes; its parameters were checked."""
+        super(cls, new).__init__(Size(tuple(batch_shape)), self._event_shape, validate_args=False)
+        new._validate_args = self._validate_args
+        return new
+
+    def __repr__(self):
+        names = [k for k in self.arg_constraints if k in self.__dict__]
+        shown = ", ".join(
+            f"{p}: {v.item() if v.numel() == 1 else v.shape}"
+            for p, v in ((p, self.__dict__[p]) for p in names))
+        return f"{type(self).__name__}({shown})"
+
+
+class ExponentialFamily(Distribution):
+    """Distributions of density exp(t(x) . theta - F(theta) + k(x)), whose entropy follows from the
+    log normalizer F by its gradient."""
+
+    @property
+    def _natural_params(self):
+        raise NotImplementedError
+
+    def _log_normalizer(self, *natural_params):
+        raise NotImplementedError
+
+    @property
+    def _mean_carrier_measure(self):
+        raise NotImplementedError
+
+    def entropy(self):
+        """The entropy in nats, by the gradient of the log normalizer."""
+        result = -self._mean_carrier_measure
+        parameters = [p.detach().requires_grad_() for p in self._natural_params]
+        normalizer = self._log_normalizer(*parameters)
+        slopes = gradients(normalizer.sum(), parameters, create_graph=True)
+        result = result + normalizer
+        for p, slope in zip(parameters, slopes, strict=True):
+            result = result - (p * slope).reshape((*self._batch_shape, -1)).sum(-1)
+        return result

@@ -1,0 +1,158 @@
+"""Continuous relaxations of choices (Maddison, Mnih and Teh, 2017; Jang, Gu and Poole, 2017), whose
+samples have gradients."""
+
+import math
+
+from lazuli import _C
+from lazuli.distributions import constraints
+from lazuli.distributions.categorical import Categorical
+from lazuli.distributions.discrete import OfChance
+from lazuli.distributions.distribution import Distribution
+from lazuli.distributions.transformed import TransformedDistribution
+from lazuli.distributions.transforms import ExpTransform, SigmoidTransform
+from lazuli.distributions.utils import broadcast_all, clamp_probs, open_uniform
+
+__all__ = ["ExpRelaxedCategorical", "LogitRelaxedBernoulli", "RelaxedBernoulli",
+           "RelaxedOneHotCategorical"]
+
+
+class LogitRelaxedBernoulli(OfChance):
+    """The log odds of RelaxedBernoulli's numbers."""
+
+    arg_constraints = {"probs": constraints.unit_interval, "logits": constraints.real}
+    support = constraints.real
+
+    def __init__(self, temperature, probs=None, logits=None, validate_args=None):
+        self.temperature = temperature
+        super().__init__(self._take_one(probs, logits), validate_args=validate_args)
+
+    def expand(self, batch_shape, _instance=None):
+        new = self._get_checked_instance(LogitRelaxedBernoulli, _instance)
+        new.temperature = self.temperature
+        return self._expanded(LogitRelaxedBernoulli, new, batch_shape, ("probs", "logits"))
+
+    def rsample(self, sample_shape=()):
+        shape = self._extended_shape(sample_shape)
+        probs = clamp_probs(self.probs.expand(tuple(shape)))
+        u = open_uniform(shape, probs.dtype, probs.device)
+        return (u.log() - (-u).log1p() + probs.log() - (-probs).log1p()) / self.temperature
+
+    def log_prob(self, value):
+        logits, value = broadcast_all(self.logits, self._checked(value))
+        difference = logits - value * self.temperature
+        log = self.temperature.log() if hasattr(self.temperature, "log") else math.log(
+            self.temperature)
+        return log + difference - 2 * difference.exp().log1p()
+
+
+class RelaxedBernoulli(TransformedDistribution):
+    """Numbers in (0, 1) that are those of a Bernoulli distribution at temperature 0."""
+
+    arg_constraints = {"probs": constraints.unit_interval, "logits": constraints.real}
+    support = constraints.unit_interval
+    has_rsample = True
+
+    def __init__(self, temperature, probs=None, logits=None, validate_args=None):
+        super().__init__(LogitRelaxedBernoulli(temperature, probs, logits), SigmoidTransform(),
+                         validate_args=validate_args)
+
+    def expand(self, batch_shape, _instance=None):
+        return super().expand(batch_shape, self._get_checked_instance(RelaxedBernoulli, _instance))
+
+    @property
+    def temperature(self):
+        """How far from a choice."""
+        return self.base_dist.temperature
+
+    @property
+    def logits(self):
+        """Log odds."""
+        return self.base_dist.logits
+
+    @property
+    def probs(self):
+        """Probabilities."""
+        return self.base_dist.probs
+
+
+class ExpRelaxedCategorical(Distribution):
+    """The logarithms of RelaxedOneHotCategorical's vectors."""
+
+    arg_constraints = {"probs": constraints.simplex, "logits": constraints.real_vector}
+    support = constraints.real_vector
+    has_rsample = True
+
+    def __init__(self, temperature, probs=None, logits=None, validate_args=None):
+        self._categorical = Categorical(probs, logits)
+        self.temperature = temperature
+        super().__init__(self._categorical.batch_shape, self._categorical.param_shape[-1:],
+                         validate_args=validate_args)
+
+    def expand(self, batch_shape, _instance=None):
+        new = self._get_checked_instance(ExpRelaxedCategorical, _instance)
+        new.temperature = self.temperature
+        new._categorical = self._categorical.expand(batch_shape)
+        return self._finished(ExpRelaxedCategorical, new, batch_shape)
+
+    @property
+    def param_shape(self):
+        """The shape of the parameter."""
+        return self._categorical.param_shape
+
+    @property
+    def logits(self):
+        """Log probabilities."""
+        return self._categorical.logits
+
+    @property
+    def probs(self):
+        """Probabilities."""
+        return self._categorical.probs
+
+    def rsample(self, sample_shape=()):
+        shape, logits = self._extended_shape(sample_shape), self.logits
+        gumbel = -((-open_uniform(shape, logits.dtype, logits.device).log()).log())
+        scores = (logits + gumbel) / self.temperature
+        return scores - scores.logsumexp(-1, True)
+
+    def log_prob(self, value):
+        if self._validate_args:
+            self._validate_sample(value)
+        count = self._categorical._num_events
+        logits, value = broadcast_all(self.logits, value)
+        log = (self.temperature.log() if hasattr(self.temperature, "log")
+               else math.log(self.temperature))
+        scale = math.lgamma(count) + (count - 1) * log
+        scores = logits - value * self.temperature
+        return (scores - scores.logsumexp(-1, True)).sum(-1) + scale
+
+
+class RelaxedOneHotCategorical(TransformedDistribution):
+    """Vectors on the simplex that are those of a OneHotCategorical at temperature 0."""
+
+    arg_constraints = {"probs": constraints.simplex, "logits": constraints.real_vector}
+    support = constraints.simplex
+    has_rsample = True
+
+    def __init__(self, temperature, probs=None, logits=None, validate_args=None):
+        base = ExpRelaxedCategorical(temperature, probs, logits, validate_args=validate_args)
+        super().__init__(base, ExpTransform(), validate_args=validate_args)
+
+    def expand(self, batch_shape, _instance=None):
+        return super().expand(batch_shape,
+                              self._get_checked_instance(RelaxedOneHotCategorical, _instance))
+
+    @property
+    def temperature(self):
+        """How far from a choice."""
+        return self.base_dist.temperature
+
+    @property
+    def logits(self):
+        """Log probabilities."""
+        return self.base_dist.logits
+
+    @property
+    def probs(self):
+        """Probabilities."""
+        return self.base_dist.probs

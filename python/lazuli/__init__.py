@@ -34,6 +34,7 @@ from lazuli._names import (INTERNAL as _INTERNAL, OLD_CONSTRUCTORS as _OLD_CONST
                            typename, vander)
 from lazuli._printing import get_printoptions, printoptions, set_printoptions
 from lazuli._settings import FUNCTIONS as _SETTINGS
+from lazuli._storage import FUNCTIONS as _STORAGES
 from lazuli._tensor import (SHORT_NAMES as _SHORT_NAMES, allclose, block_diag, broadcast_tensors,
                             einsum, equal, from_dlpack, from_numpy, meshgrid, nonzero, tensor,
                             tensordot)
@@ -92,6 +93,7 @@ _C._set_own_files([_os.path.dirname(_os.path.abspath(__file__)) + _os.sep, _copy
 
 globals().update(_SHORT_NAMES)  # lazuli.float and others, as PyTorch has them
 globals().update(_OTHER_NAMES)
+globals().update(_STORAGES)
 globals().update(_INTERNAL)
 globals().update({_function.__name__: _function for _function in _SETTINGS})
 globals().update(_OLD_CONSTRUCTORS)  # lazuli.LongTensor and others

@@ -19,7 +19,7 @@ _ALIASES = {
     "nn.parallel": {"nn.parallel": "data_parallel distributed"},
     "optim":
     {"optim": "adadelta adagrad adam adamax adamw asgd nadam radam rmsprop rprop sgd sparse_adam"},
-    "autograd": {"autograd": "anomaly_mode functional variable"},
+    "autograd": {"autograd": "anomaly_mode variable"},
     "profiler": {"autograd": "profiler"},
     "amp": {"amp": "autocast_mode grad_scaler", "cuda": "amp"},
     "cuda": {"cuda": "memory random streams"},

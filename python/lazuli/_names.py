@@ -195,6 +195,14 @@ def construct(*data, dtype=None, device=None, size=None):
     return tensor(data[0], dtype=dtype, device=device)
 
 
+def new(self, *data, device=None):
+    """What the class of the tensor's dtype makes of sizes or elements: x.new(2, 3)."""
+    return construct(*data, dtype=self.dtype, device=self.device if device is None else device)
+
+
+Tensor.new = new
+
+
 class _OfDtype(type):
     """The metaclass of LongTensor and similar classes, whose instances are the tensors of a
     dtype."""

@@ -8,6 +8,7 @@ from lazuli._names import OLD_CONSTRUCTORS
 
 _precision = "highest"
 _deterministic = True
+_warn_only = False
 
 
 def set_num_threads(number):
@@ -21,13 +22,55 @@ def set_num_threads(number):
 
 def use_deterministic_algorithms(mode, *, warn_only=False):
     """Has no effect on programs, which always give the same bits."""
-    global _deterministic
-    _deterministic = bool(mode)
+    global _deterministic, _warn_only
+    _deterministic, _warn_only = bool(mode), bool(warn_only)
 
 
 def are_deterministic_algorithms_enabled():
     """The value set by use_deterministic_algorithms(); True at first."""
     return _deterministic
+
+
+def is_deterministic_algorithms_warn_only_enabled():
+    """What use_deterministic_algorithms() said of warn_only."""
+    return _deterministic and _warn_only
+
+
+_DEBUG_MODES = ("default", "warn", "error")
+
+
+def set_deterministic_debug_mode(debug_mode):
+    """use_deterministic_algorithms() by "default", "warn" or "error", or their numbers 0, 1, 2."""
+    if not isinstance(debug_mode, (int, str)):
+        raise TypeError(f"debug_mode must be str or int, but got {type(debug_mode)}")
+    if isinstance(debug_mode, str):
+        if debug_mode not in _DEBUG_MODES:
+            raise RuntimeError("invalid value of debug_mode, expected one of `default`, `warn`, "
+                               f"`error`, but got {debug_mode}")
+        debug_mode = _DEBUG_MODES.index(debug_mode)
+    if not 0 <= debug_mode <= 2:
+        raise RuntimeError("invalid value of debug_mode, expected 0, 1, or 2, but got "
+                           f"{debug_mode}")
+    use_deterministic_algorithms(debug_mode > 0, warn_only=debug_mode == 1)
+
+
+def get_deterministic_debug_mode():
+    """The number of set_deterministic_debug_mode()."""
+    return (1 if _warn_only else 2) if _deterministic else 0
+
+
+_warn_always = False
+
+
+def set_warn_always(b):
+    """Has no effect: warnings are Python's, whose filters say how often they are shown."""
+    global _warn_always
+    _warn_always = bool(b)
+
+
+def is_warn_always_enabled():
+    """What set_warn_always() said."""
+    return _warn_always
 
 
 def set_float32_matmul_precision(precision):
@@ -87,6 +130,8 @@ def warn_cuda(what):
 
 
 FUNCTIONS = [are_deterministic_algorithms_enabled, compile, get_default_device,
-             get_float32_matmul_precision, get_num_threads, set_default_device,
-             set_default_tensor_type, set_float32_matmul_precision, set_flush_denormal,
-             set_num_threads, use_deterministic_algorithms]
+             get_deterministic_debug_mode, get_float32_matmul_precision, get_num_threads,
+             is_deterministic_algorithms_warn_only_enabled, is_warn_always_enabled,
+             set_default_device, set_default_tensor_type, set_deterministic_debug_mode,
+             set_float32_matmul_precision, set_flush_denormal, set_num_threads, set_warn_always,
+             use_deterministic_algorithms]

@@ -5,8 +5,9 @@ from collections.abc import Mapping, Sequence
 from lazuli import _C
 from lazuli._C import Tensor
 from lazuli._tensor import tensor
+from lazuli._types import finfo
 
-__all__ = ["assert_close"]
+__all__ = ["assert_close", "make_tensor"]
 
 _WHOLE = (0.0, 0.0)
 _TOLERANCES = {"float16": (1e-3, 1e-5), "bfloat16": (1.6e-2, 1e-5), "float32": (1.3e-6, 1e-5),
@@ -114,3 +115,56 @@ def _elements(actual, expected, tolerances, equal_nan):
 def _shown(values, index, whole):
     value = values[index].item()
     return int(value) if whole else value
+
+
+def make_tensor(*shape, dtype, device=None, low=None, high=None, requires_grad=False,
+                noncontiguous=False, exclude_zero=False, memory_format=None):
+    """Random numbers in [low, high) for tests.
+
+    The bounds are -9 and 9 for floats and complex numbers, -9 and 10 for integers with a sign, 0 and
+    10 for those without, 0 and 2 for bools. noncontiguous: every second element of a larger tensor.
+    exclude_zero: the least positive number in place of zeros.
+    """
+    shape = tuple(shape[0]) if len(shape) == 1 and not isinstance(shape[0], int) else shape
+    dtype = _C.dtype_of(dtype)
+    if noncontiguous and memory_format is not None:
+        raise ValueError("The parameters `noncontiguous` and `memory_format` are mutually exclusive")
+    if requires_grad and not (dtype.is_floating_point or dtype.is_complex):
+        raise ValueError("`requires_grad=True` is not supported for boolean and integral dtypes, "
+                         f"but got dtype={dtype!r}")
+    low, high = _bounds(dtype, low, high)
+    wide = (*shape[:-1], 2 * shape[-1]) if noncontiguous and shape else shape
+    made = _random(wide, dtype, device, low, high)
+    if exclude_zero:
+        whole = not (dtype.is_floating_point or dtype.is_complex)
+        made = made.masked_fill(made == 0, 1 if whole else finfo(dtype).tiny)
+    if noncontiguous and shape:
+        made = made[..., ::2]
+    return made.detach().requires_grad_() if requires_grad else made
+
+
+def _bounds(dtype, low, high):
+    if dtype == _C.bool:
+        defaults = 0, 2
+    elif dtype.is_floating_point or dtype.is_complex:
+        defaults = -9, 9
+    else:
+        defaults = (-9 if dtype.is_signed else 0), 10
+    low, high = defaults[0] if low is None else low, defaults[1] if high is None else high
+    if any(isinstance(v, float) and v != v for v in (low, high)):
+        raise ValueError(f"`low` and `high` cannot be NaN, but got low={low!r} and high={high!r}")
+    if low > high or low == high and not dtype.is_floating_point and not dtype.is_complex:
+        raise ValueError(f"`low` must be less than `high`, but got {low} >= {high}")
+    return low, high
+
+
+def _random(shape, dtype, device, low, high):
+    if dtype.is_complex:
+        part = dtype.to_real()
+        return _C.complex(_random(shape, part, device, low, high),
+                          _random(shape, part, device, low, high))
+    if dtype.is_floating_point:
+        wide = _C.float64 if dtype == _C.float64 else _C.float32
+        made = _C.rand(shape, dtype=wide, device=device) * (high - low) + low
+        return made.to(dtype)
+    return _C.randint(int(low), int(-(-high // 1)), shape, dtype=_C.int64, device=device).to(dtype)

@@ -129,7 +129,7 @@ constexpr double kInvertBelow = 10;  // a mean
 Draw DrawPoisson(const Formula& f, const lowering::Ops& u, const lowering::Ops& s) {
   lowering::Builder& b = f.b;
   const Wide64& w = f.w;
-  const lowering::Op rate = s[0], center = w.Plus(u[0], -0.5);
+  const lowering::Op rate = s[0], center = w.Plus(u[0], -0.5), v = Open(f, u[1]);
   const lowering::Op scale = w.Plus(w.Times(f.Sqrt(rate), 2.53), 0.931);
   const lowering::Op a = w.Plus(w.Times(scale, 0.02483), -0.059);
   const lowering::Op inverse = w.Plus(b.DividedBy(w(1.1328), w.Plus(scale, -3.4)), 1.1239);
@@ -137,10 +137,10 @@ Draw DrawPoisson(const Formula& f, const lowering::Ops& u, const lowering::Ops& 
   const lowering::Op rest = b.Minus(w(0.5), f.Abs(center));
   const lowering::Op slope = b.Plus(b.DividedBy(w.Times(a, 2), rest), scale);
   const lowering::Op k = f.Floor(w.Plus(b.Plus(b.Times(slope, center), rate), 0.43));
-  const lowering::Op quick = f.And(f.AtMost(w(0.07), rest), f.AtMost(u[1], ratio));
-  const lowering::Op out = f.Or(f.Less(k, w(0)), f.And(f.Less(rest, w(0.013)), f.Less(rest, u[1])));
+  const lowering::Op quick = f.And(f.AtMost(w(0.07), rest), f.AtMost(v, ratio));
+  const lowering::Op out = f.Or(f.Less(k, w(0)), f.And(f.Less(rest, w(0.013)), f.Less(rest, v)));
   const lowering::Op density = b.Plus(b.DividedBy(a, b.Times(rest, rest)), scale);
-  const lowering::Op height = f.Log(b.DividedBy(b.Times(Open(f, u[1]), inverse), density));
+  const lowering::Op height = f.Log(b.DividedBy(b.Times(v, inverse), density));
   const lowering::Op kept = b.Select(out, w(0), k);
   const lowering::Op bound =
       b.Minus(b.Minus(b.Times(kept, f.Log(rate)), rate), f.LogFactorial(kept));
@@ -150,7 +150,7 @@ Draw DrawPoisson(const Formula& f, const lowering::Ops& u, const lowering::Ops& 
 Draw DrawBinomial(const Formula& f, const lowering::Ops& u, const lowering::Ops& s) {
   lowering::Builder& b = f.b;
   const Wide64& w = f.w;
-  const lowering::Op n = s[0], p = s[1], center = w.Plus(u[0], -0.5);
+  const lowering::Op n = s[0], p = s[1], center = w.Plus(u[0], -0.5), v = Open(f, u[1]);
   const lowering::Op mean = b.Times(n, p), odds = b.DividedBy(p, b.Minus(w(1), p));
   const lowering::Op spread = f.Sqrt(b.Times(mean, b.Minus(w(1), p)));
   const lowering::Op scale = w.Plus(w.Times(spread, 2.53), 1.15);
@@ -161,13 +161,12 @@ Draw DrawBinomial(const Formula& f, const lowering::Ops& u, const lowering::Ops&
   const lowering::Op slope = b.Plus(b.DividedBy(w.Times(a, 2), rest), scale);
   const lowering::Op k = f.Floor(w.Plus(b.Plus(b.Times(slope, center), mean), 0.5));
   const lowering::Op out = f.Or(f.Less(k, w(0)), f.Less(n, k));
-  const lowering::Op quick =
-      f.And(f.Not(out), f.And(f.AtMost(w(0.07), rest), f.AtMost(u[1], ratio)));
+  const lowering::Op quick = f.And(f.Not(out), f.And(f.AtMost(w(0.07), rest), f.AtMost(v, ratio)));
   const lowering::Op density = b.Plus(b.DividedBy(a, b.Times(rest, rest)), scale);
-  const lowering::Op height = f.Log(b.DividedBy(b.Times(Open(f, u[1]), alpha), density));
+  const lowering::Op height = f.Log(b.DividedBy(b.Times(v, alpha), density));
   const lowering::Op mode = f.Floor(b.Times(w.Plus(n, 1), p)), kept = b.Select(out, mode, k);
-  const auto ways = [&](lowering::Op v) {
-    return b.Plus(f.LogFactorial(v), f.LogFactorial(b.Minus(n, v)));
+  const auto ways = [&](lowering::Op x) {
+    return b.Plus(f.LogFactorial(x), f.LogFactorial(b.Minus(n, x)));
   };
   const lowering::Op bound =
       b.Plus(b.Minus(ways(mode), ways(kept)), b.Times(b.Minus(kept, mode), f.Log(odds)));

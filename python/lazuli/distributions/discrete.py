@@ -120,7 +120,7 @@ class ContinuousBernoulli(OfChance, ExponentialFamily):
         self._lims = lims
         shape = self._take_one(probs, logits)
         if probs is not None:
-            if validate_args is None and self._validate_args or validate_args:
+            if validate_args:
                 if is_number(probs):
                     if not 0 <= probs <= 1:
                         raise ValueError("The parameter probs has invalid values")

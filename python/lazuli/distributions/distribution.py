@@ -76,7 +76,7 @@ class Distribution:
                     f"{tuple(value.shape)}) of distribution {kind} to satisfy the constraint "
                     f"{constraint!r}")
             number = self.__dict__.get("_numbers", {}).get(name)
-            if number is None:
+            if number is None or any(isinstance(v, Tensor) for v in vars(constraint).values()):
                 require(constraint.check(value), kind, what)
             elif not constraint.check(np.asarray(number)).all():
                 raise ValueError(f"{what}, but found invalid values:\n{number}")

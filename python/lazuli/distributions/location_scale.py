@@ -5,9 +5,9 @@ import math
 
 from lazuli import _C
 from lazuli.distributions import constraints
-from lazuli.distributions.distribution import Distribution, ExponentialFamily, require
+from lazuli.distributions.distribution import Distribution, ExponentialFamily
 from lazuli.distributions.positive import Chi2
-from lazuli.distributions.utils import eps_of, is_number, standard_normal
+from lazuli.distributions.utils import eps_of, standard_normal
 
 __all__ = ["Cauchy", "GeneralizedPareto", "Laplace", "Normal", "StudentT", "Uniform"]
 
@@ -213,21 +213,12 @@ class Uniform(Distribution):
 
     def __init__(self, low, high, validate_args=None):
         super().__init__(self._take(low=low, high=high), validate_args=validate_args)
-        if self._validate_args:
-            self._check_order(low, high)
-
-    def _check_order(self, low, high):
-        if is_number(low) and is_number(high):
-            if not low < high:
-                raise ValueError("Uniform is not defined when low>= high")
-        else:
-            require(self.low < self.high, "Uniform", "Uniform is not defined when low>= high: "
-                    "expected low to be below high")
 
     @property
     def arg_constraints(self):
-        return {"low": constraints.dependent(is_discrete=False, event_dim=0),
-                "high": constraints.dependent(is_discrete=False, event_dim=0)}
+        known = self.__dict__.get("_numbers", {})  # numbers are compared at once
+        low, high = known.values() if len(known) == 2 else (self.low, self.high)
+        return {"low": constraints.less_than(high), "high": constraints.greater_than(low)}
 
     def expand(self, batch_shape, _instance=None):
         return self._expanded(Uniform, _instance, batch_shape, ("low", "high"))

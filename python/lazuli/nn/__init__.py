@@ -32,3 +32,7 @@ import lazuli.nn.parallel  # noqa: E402
 import lazuli.nn.parameter  # noqa: E402
 import lazuli.nn.utils  # noqa: E402: over the one of _C
 from lazuli.nn.parallel import DataParallel  # noqa: E402
+from lazuli.nn.parameter import (  # noqa: E402
+    Buffer, UninitializedBuffer, UninitializedParameter)
+from lazuli.nn.synchronized import SyncBatchNorm  # noqa: E402
+import lazuli.nn.attention  # noqa: E402

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 from lazuli._C import Tensor
 from lazuli._C.nn import Module, Parameter
+from lazuli._names import typename
 from lazuli.nn import _text
 
 
@@ -112,7 +113,33 @@ class Sequential(Module):
         return iter(self._steps.values())
 
     def __add__(self, other):
+        if not isinstance(other, Sequential):
+            raise ValueError("add operator supports only objects of Sequential class, but "
+                             f"{type(other)} is given.")
         return type(self)(*self, *other)
+
+    def __iadd__(self, other):
+        if not isinstance(other, Sequential):
+            raise ValueError("add operator supports only objects of Sequential class, but "
+                             f"{type(other)} is given.")
+        return self.extend(other)
+
+    def __mul__(self, other):
+        """The steps, which stay the same modules, so many times."""
+        return type(self)(*self._times(other))
+
+    __rmul__ = __mul__
+
+    def __imul__(self, other):
+        return self.extend(self._times(other)[len(self):])
+
+    def _times(self, count):
+        if not isinstance(count, int):
+            raise TypeError("unsupported operand type(s) for *: "
+                            f"{type(self)} and {type(count)}")
+        if count <= 0:
+            raise ValueError(f"Non-positive multiplication factor {count} for {type(self)}")
+        return list(self) * count
 
 
 class ModuleList(Sequential):
@@ -236,10 +263,11 @@ def _parameter(value):
             else value)
 
 
-def _line_of(name, value):
+def _line_of(name, value, kind=None):
     if isinstance(value, Parameter):
         size = "x".join(map(str, value.shape))
-        return f"({name}): Parameter containing: [{value.dtype} of size {size}]"
+        kind = repr(value.dtype) if kind is None else kind(value)
+        return f"({name}): Parameter containing: [{kind} of size {size}]"
     return f"({name}): Object of type: {type(value).__name__}"
 
 
@@ -254,7 +282,7 @@ class ParameterDict(_Dict):
 
     def __repr__(self):
         return _text.lines_of(self, [],
-                              ["  " + _line_of(key, value) for key, value in self.items()])
+                              ["  " + _line_of(key, value, typename) for key, value in self.items()])
 
 
 class ParameterList(Module):

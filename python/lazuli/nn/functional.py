@@ -280,15 +280,123 @@ def embedding(input, weight, padding_idx=None, max_norm=None, norm_type=2.0,
     effect.
     """
     if max_norm is not None:
-        with no_grad():
-            rows = input.flatten()
-            weight.index_copy_(0, rows, weight.detach()[rows].renorm(norm_type, 0, max_norm))
+        _limit_rows(weight, input, max_norm, norm_type)
     rows = _functional.embedding(input, weight, padding_idx)
     if scale_grad_by_freq and rows.requires_grad:
         counts = _C.zeros(weight.shape[0], dtype=weight.dtype).index_add_(
             0, input.flatten(), _C.ones(input.numel(), dtype=weight.dtype))
         rows.register_hook(lambda gradient: gradient / counts[input].unsqueeze(-1))
     return rows
+
+
+def embedding_bag(input, weight, offsets=None, max_norm=None, norm_type=2.0,
+                  scale_grad_by_freq=False, mode="mean", sparse=False, per_sample_weights=None,
+                  include_last_offset=False, padding_idx=None):
+    """The "sum", "mean" or "max" of rows of weight [n, d] for each bag of indices: a row of input
+    [B, m], or those of input [m] from one offset [B] to the next.
+
+    With max_norm the rows that are used are first scaled, in place, to a norm of at most that.
+    """
+    if max_norm is not None:
+        _limit_rows(weight, input, max_norm, norm_type)
+    return _functional.embedding_bag(input, weight, offsets, None, norm_type, scale_grad_by_freq,
+                                     mode, sparse, per_sample_weights, include_last_offset,
+                                     padding_idx)
+
+
+def _limit_rows(weight, indices, max_norm, norm_type):
+    with no_grad():
+        rows = indices.flatten()
+        weight.index_copy_(0, rows, weight.detach()[rows].renorm(norm_type, 0, max_norm))
+
+
+def _reduced(losses, reduction, count):
+    """Losses by the name of a reduction; `count` is what their sum is divided by for a mean."""
+    if reduction not in ("none", "mean", "sum"):
+        raise _C.InvalidArgumentError(f"{reduction} is not a valid value for reduction")
+    if reduction == "none":
+        return losses
+    return losses.sum() if reduction == "sum" else losses.sum() / count(losses)
+
+
+def _with_weight(name, of_weights):
+    """A loss of two tensors with a weight for each element; of_weights: its mean is over the sum of
+    the weights, not over their number."""
+    function = getattr(_functional, name)
+
+    def loss(input, target, *arguments, weight=None, **named):
+        if weight is None:
+            return function(input, target, *arguments, **named)
+        reduction = named.pop("reduction", "mean")
+        if arguments and isinstance(arguments[-1], str):
+            *arguments, reduction = arguments
+        single = function(input, target, *arguments, reduction="none", **named)
+        if not isinstance(weight, _C.Tensor) or weight.shape != single.shape:
+            raise _C.InvalidArgumentError("Inputs and weights must have the same size.")
+        return _reduced(single * weight, reduction,
+                        lambda losses: weight.sum() if of_weights else losses.numel())
+
+    loss.__name__ = name
+    loss.__doc__ = f"{function.__doc__}\n\nweight: a factor of each element's loss."
+    return loss
+
+
+mse_loss, l1_loss = _with_weight("mse_loss", True), _with_weight("l1_loss", True)
+huber_loss = _with_weight("huber_loss", False)
+
+
+def linear_cross_entropy(input, linear_weight, target, *, linear_bias=None, weight=None,
+                         reduction="mean", ignore_index=None, label_smoothing=0.0, options=None):
+    """cross_entropy() of linear(input, linear_weight, linear_bias): input [..., d], and a weight
+    [classes, d], or [classes, d_1, ..., d] for targets of more dims.
+
+    `options` choose chunks in PyTorch and say nothing here.
+    """
+    classes, shape = linear_weight.shape[0], tuple(linear_weight.shape[1:-1])
+    rows = linear_weight.reshape(-1, linear_weight.shape[-1])
+    bias = None if linear_bias is None else linear_bias.reshape(-1)
+    if bias is not None and bias.numel() != rows.shape[0]:  # one for each class
+        bias = linear_bias.reshape(classes, *(1,) * len(shape)).expand(
+            (classes, *shape)).reshape(-1)
+    logits = _C.linear(input, rows, bias)
+    if shape:
+        logits = logits.reshape((*input.shape[:-1], classes, *shape))
+    return _functional.cross_entropy(
+        logits, target, weight=weight, reduction=reduction, label_smoothing=label_smoothing,
+        ignore_index=-100 if ignore_index is None else ignore_index)
+
+
+def grouped_mm(mat_a, mat_b, *, offs=None, bias=None, out_dtype=None):
+    """Products of groups of matrices. Two of three dims are a batch; a matrix is cut into groups,
+    whose ends `offs` [groups] says: rows of mat_a [n, k] for mat_b [groups, k, m], columns of mat_b
+    for mat_a [groups, n, k], or, of two matrices, the dim that is summed over.
+
+    Rows and columns behind the last end are 0.
+    """
+    if mat_a.ndim not in (2, 3) or mat_b.ndim not in (2, 3):
+        raise _C.InvalidArgumentError("grouped_mm: mat_a and mat_b have to be 2 or 3 dimensional, "
+                                      f"are {mat_a.ndim} and {mat_b.ndim}")
+    if (offs is None) != (mat_a.ndim == mat_b.ndim == 3):
+        raise _C.InvalidArgumentError("grouped_mm: Have to provide offsets if there is a 2d matrix, "
+                                      "or no offset if both matrices are 3d")
+    made = _of_groups(mat_a, mat_b, offs)
+    made = made if bias is None else made + bias
+    return made if out_dtype is None else made.to(out_dtype)
+
+
+def _of_groups(a, b, ends):
+    if ends is None:
+        return a @ b
+    jagged = a.shape[-1] if a.ndim == b.ndim else a.shape[0] if a.ndim == 2 else b.shape[-1]
+    begins = _C.cat([ends.new_zeros(1), ends[:-1]])
+    place = _C.arange(jagged, dtype=ends.dtype, device=ends.device)
+    mask = (begins[:, None] <= place) & (place < ends[:, None])  # [groups, jagged]
+    zero = a.new_zeros(())
+    if a.ndim == b.ndim:
+        return _C.where(mask[:, None, :], a, zero) @ b
+    if a.ndim == 2:
+        return (_C.where(mask[:, :, None], a, zero) @ b).sum(0)
+    return (a @ _C.where(mask[:, None, :], b, zero)).sum(0)
 
 
 # In place: x.relu_() and others as functions.

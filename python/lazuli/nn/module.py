@@ -14,6 +14,7 @@ from lazuli._C.nn import Module, Parameter, _is_made
 from lazuli._tensor import SHORT_NAMES, to_arguments
 from lazuli._types import cuda
 from lazuli.nn import _extras, _mistakes, _text
+from lazuli.nn.parameter import Buffer
 
 
 def _method(function):
@@ -33,6 +34,9 @@ def __setattr__(self, name, value):
     if isinstance(value, (Module, Parameter)) and not _is_made(self):
         raise AttributeError(
             f"{type(self).__name__}: call super().__init__() before making '{name}'")
+    if type(value) is not Tensor and isinstance(value, Buffer) and _is_made(self):
+        _drop(self, name)
+        return self.register_buffer(name, value, value.persistent)
     of_layer = isinstance(getattr(type(self), name, None), property)  # which registers by itself
     old = getattr(self, name, None) if of_layer else vars(self).get(name)
     if (isinstance(old, Parameter) and value is not None and
@@ -63,6 +67,12 @@ def __setattr__(self, name, value):
     if name == "forward":  # of this object alone
         _extras.choose_class(self)
     return None
+
+
+def _drop(module, name):
+    """Takes out what has the name, which something else is to have."""
+    if name in vars(module):
+        delattr(module, name)
 
 
 @_method

@@ -4,7 +4,7 @@ import math
 
 from lazuli import _C
 from lazuli._C import Tensor
-from lazuli._C.nn import utils as _utils
+from lazuli._C.nn import Module, utils as _utils
 from lazuli.autograd.grad_mode import no_grad
 from lazuli.nn.utils import parametrizations, parametrize, rnn, stateless
 from lazuli.nn.utils.fusion import (fuse_conv_bn_eval, fuse_conv_bn_weights, fuse_linear_bn_eval,
@@ -15,7 +15,8 @@ from lazuli.nn.utils.parametrizations import (remove_spectral_norm, remove_weigh
 __all__ = ["clip_grad_norm_", "clip_grad_value_", "clip_grads_with_norm_", "fuse_conv_bn_eval",
            "fuse_conv_bn_weights", "fuse_linear_bn_eval", "fuse_linear_bn_weights",
            "get_total_norm", "parameters_to_vector", "parametrizations", "parametrize",
-           "remove_spectral_norm", "remove_weight_norm", "rnn", "spectral_norm", "stateless",
+           "remove_spectral_norm", "remove_weight_norm", "rnn", "skip_init", "spectral_norm",
+           "stateless",
            "vector_to_parameters", "weight_norm"]
 
 
@@ -79,3 +80,16 @@ def vector_to_parameters(vec, parameters):
         size = parameter.numel()
         parameter.set_data(vec.detach()[at:at + size].reshape(parameter.shape).clone())
         at += size
+
+
+def skip_init(module_cls, *args, **kwargs):
+    """module_cls(*args, **kwargs) with zeros for parameters, without drawing first values."""
+    if not issubclass(module_cls, Module):
+        raise RuntimeError(f"Expected a Module; got {module_cls}")
+    state = _C.get_rng_state()
+    made = module_cls(*args, **kwargs)
+    _C.set_rng_state(state)
+    with no_grad():
+        for parameter in made.parameters():
+            parameter.zero_()
+    return made

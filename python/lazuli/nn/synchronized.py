@@ -1,0 +1,78 @@
+"""SyncBatchNorm: batch normalization over the batches of all processes, of which there is one."""
+
+from lazuli import _C
+from lazuli._C.nn import Module, Parameter
+from lazuli.nn import functional as F  # noqa: N812
+from lazuli.nn._kinds import _BatchNorm
+
+__all__ = ["SyncBatchNorm"]
+
+
+class SyncBatchNorm(Module):
+    """Batch normalization of inputs [n, channels, ...], with the state of BatchNorm2d."""
+
+    def __init__(self, num_features, eps=1e-5, momentum=0.1, affine=True, track_running_stats=True,
+                 process_group=None, device=None, dtype=None):
+        super().__init__()
+        self.num_features, self.eps, self.momentum = num_features, eps, momentum
+        self.affine, self.track_running_stats = affine, track_running_stats
+        self.process_group = process_group
+        made = {"device": device, "dtype": dtype}
+        self.weight = Parameter(_C.ones(num_features, **made)) if affine else None
+        self.bias = Parameter(_C.zeros(num_features, **made)) if affine else None
+        state = ((_C.zeros(num_features, **made), _C.ones(num_features, **made),
+                  _C.zeros((), dtype=_C.int64, device=device)) if track_running_stats
+                 else (None, None, None))
+        for name, value in zip(("running_mean", "running_var", "num_batches_tracked"), state,
+                               strict=True):
+            self.register_buffer(name, value)
+
+    def reset_running_stats(self):
+        """The running mean 0, the running variance 1, no batches."""
+        if self.track_running_stats:
+            self.running_mean.zero_()
+            self.running_var.fill_(1)
+            self.num_batches_tracked.zero_()
+
+    def reset_parameters(self):
+        """The statistics and the parameters as at first."""
+        self.reset_running_stats()
+        if self.affine:
+            self.weight.data.fill_(1)
+            self.bias.data.zero_()
+
+    def forward(self, input):
+        if input.ndim < 2:
+            raise ValueError(f"expected at least 2D input (got {input.ndim}D input)")
+        of_batch = self.training or self.running_mean is None
+        momentum = self.momentum
+        if of_batch and self.running_mean is not None:
+            self.num_batches_tracked.add_(1)
+            if momentum is None:  # the mean of all batches
+                momentum = 1 / self.num_batches_tracked.item()
+        return F.batch_norm(input, self.running_mean, self.running_var, self.weight, self.bias,
+                            of_batch, momentum or 0.0, self.eps)
+
+    def extra_repr(self):
+        return (f"{self.num_features}, eps={self.eps}, momentum={self.momentum}, "
+                f"affine={self.affine}, track_running_stats={self.track_running_stats}")
+
+    @classmethod
+    def convert_sync_batchnorm(cls, module, process_group=None):
+        """The module with SyncBatchNorm, of the same state, in the place of each BatchNorm."""
+        if isinstance(module, _BatchNorm) and not isinstance(module, cls):
+            made = cls(module.num_features, module.eps, module.momentum, module.affine,
+                       module.track_running_stats, process_group)
+            for name in ("weight", "bias", "running_mean", "running_var", "num_batches_tracked"):
+                value = getattr(module, name, None)
+                if value is not None and getattr(made, name) is not None:
+                    setattr(made, name, value)
+            return made.train(module.training)
+        for name, child in list(module.named_children()):
+            converted = cls.convert_sync_batchnorm(child, process_group)
+            if converted is not child:
+                setattr(module, name, converted)
+        return module
+
+
+_BatchNorm.classes = (*_BatchNorm.classes, SyncBatchNorm)

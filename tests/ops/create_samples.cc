@@ -9,6 +9,7 @@
 #include "lazy/ops/core/require.h"
 #include "lazy/ops/create/create.h"
 #include "lazy/ops/random/draws.h"
+#include "lazy/ops/random/samplers.h"
 #include "tests/ops/sample.h"
 
 namespace lazuli::lazy::test {
@@ -158,6 +159,94 @@ void AddRandomPermutation(Table& table) {
              [](const Tensors&) { (void)Randperm(200, DType::kS8, {}); });
 }
 
+// The state `blocks` of four numbers later.
+Literals Later(const Literals& state, int64_t blocks) {
+  Literals later = state;
+  later[2] = ScalarOf(DType::kU32, At(state[2], {}) + static_cast<double>(blocks));
+  return later;
+}
+
+// The number of element i of n by the method of Marsaglia and Tsang: n numbers for the factor below 1,
+// then three for each element in every round.
+double GammaAt(double alpha, const Literals& state, int64_t i, int64_t n) {
+  const double d = (alpha < 1 ? alpha + 1 : alpha) - 1.0 / 3;
+  for (int64_t round = 0;; ++round) {
+    const Literals at = Later(state, (2 * n + 3) / 4 + round * ((6 * n + 3) / 4));
+    const auto u = [&](int64_t k) { return Double(at, 2 * k * n + i, n); };
+    const double x = std::sqrt(-2 * std::log(1 - u(0))) * std::cos(6.283185307179586 * u(1));
+    const double root = 1 + x / std::sqrt(9 * d), v = root * root * root;
+    if (root <= 0 || std::log(1 - u(2)) >= 0.5 * x * x + d * (1 - v + std::log(v))) continue;
+    return d * v * (alpha < 1 ? std::pow(1 - Double(state, i, n), 1 / alpha) : 1);
+  }
+}
+
+Literals Before(Literals operands, Literals state) {
+  operands.insert(operands.end(), state.begin(), state.end());
+  return operands;
+}
+
+void AddSamplers(Table& table) {
+  table.Op<AssertOp>()
+      .Add({"f", "takes what it takes"}, {Literal::Full(Shape(DType::kPred, {2, 3}), 1)})
+      .Reference([](const AssertOp&, const Literals& in) { return in[0]; });
+  table.Op<StandardGammaOp>()
+      .Add({}, Before({Between(DType::kF64, {3, 5}, 0.2, 9)}, State(1, 2, 3, 4)))
+      .Numbers(0b11110)
+      .ReferenceTolerance(1e-9, 1e-12)
+      .Reference([](const StandardGammaOp&, const Literals& in) {
+        const Literals state(in.begin() + 1, in.end());
+        return Build(in[0].shape(), [&, n = int64_t{0}](const Index& i) mutable {
+          return GammaAt(At(in[0], i), state, n++, in[0].shape().num_elements());
+        });
+      });
+  table.Op<PoissonOp>()
+      .Add({}, Before({Between(DType::kF64, {3, 5}, 0, 9)}, State(1, 2, 3, 4)))
+      .Numbers(0b11110)
+      .ReferenceTolerance(0, 0)
+      .Reference([](const PoissonOp&, const Literals& in) {
+        const Literals state(in.begin() + 1, in.end());
+        return Build(in[0].shape(), [&, n = int64_t{0}](const Index& i) mutable {
+          const double u = Double(state, n++, in[0].shape().num_elements());
+          double p = std::exp(-At(in[0], i)), sum = p, k = 0;
+          for (; u >= sum; sum += p) p *= At(in[0], i) / ++k;
+          return k;
+        });
+      })
+      .Error("poisson: takes floats, not s64[2]", {Indices({1, 2})},
+             [](const Tensors& x) { (void)Poisson(x[0]); });
+  table.Op<PoissonOp>().Add({}, Before({Between(DType::kF32, {40}, 10, 4000)}, State(1, 2, 3, 4)));
+  const auto counts = [](double n) { return Literal::Full(Shape(DType::kF64, {20}), n); };
+  table.Op<BinomialOp>()
+      .Add({}, Before({counts(9), Between(DType::kF64, {20}, 0, 1)}, State(1, 2, 3, 4)))
+      .Numbers(0b111100)
+      .ReferenceTolerance(0, 0)
+      .Reference([](const BinomialOp&, const Literals& in) {
+        const Literals state(in.begin() + 2, in.end());
+        return Build(in[0].shape(), [&, at = int64_t{0}](const Index& i) mutable {
+          const double u = Double(state, at++, 20), n = At(in[0], i), given = At(in[1], i);
+          const double q = std::min(given, 1 - given);
+          double p = std::exp(n * std::log1p(-q)), sum = p, k = 0;
+          for (; u >= sum && k < n; sum += p) {
+            ++k;
+            p *= (n - k + 1) * q / (k * (1 - q));
+          }
+          return given > 0.5 ? n - k : k;
+        });
+      });
+  table.Op<BinomialOp>().Add(
+      {}, Before({counts(900), Between(DType::kF64, {20}, 0, 1)}, State(1, 2, 3, 4)));
+  table.Op<GammaPathOp>()
+      .Add({}, {Between(DType::kF64, {6}, 1, 3), Between(DType::kF64, {6}, 1, 3)})
+      .GradientsOf(2)
+      .NoSecondGradients()
+      .Reference([](const GammaPathOp&, const Literals& in) { return in[1]; });
+  table.Op<DirichletPathOp>()
+      .Add({}, {Between(DType::kF64, {2, 3}, 1, 3), Between(DType::kF64, {2, 3}, 0.1, 0.3)})
+      .GradientsOf(2)
+      .NoSecondGradients()
+      .Reference([](const DirichletPathOp&, const Literals& in) { return in[1]; });
+}
+
 }  // namespace
 
 void AddCreateSamples(Table& table) {
@@ -184,6 +273,7 @@ void AddCreateSamples(Table& table) {
   AddNormal(table);
   AddRandomInteger(table);
   AddRandomPermutation(table);
+  AddSamplers(table);
 }
 
 }  // namespace lazuli::lazy::test

@@ -11,6 +11,7 @@
 #include "lazy/ops/special/bessel.h"
 #include "lazy/ops/special/incomplete_gamma.h"
 #include "lazy/ops/special/orthogonal_polynomial.h"
+#include "lazy/ops/special/sample_gradients.h"
 #include "tests/ops/sample.h"
 
 namespace lazuli::lazy::test {
@@ -135,6 +136,65 @@ void AddIncompleteGamma(Table& table) {
       });
 }
 
+// The share of a beta distribution below x.
+double LowerBeta(double a, double b, double x) {
+  double term = 1, sum = 1;
+  for (int n = 0; n < 20000; ++n) sum += term *= (a + b + n) / (a + 1 + n) * x;
+  const double log_beta = std::lgamma(a) + std::lgamma(b) - std::lgamma(a + b);
+  return std::exp(a * std::log(x) + b * std::log1p(-x) - log_beta) / a * sum;
+}
+
+// How far a number moves with a parameter, by the quotient of differences of its share.
+template <class Share>
+double MoveOf(Share&& share, double parameter, double density) {
+  constexpr double kStep = 1e-5;
+  return (share(parameter - kStep) - share(parameter + kStep)) / (2 * kStep * density);
+}
+
+// digamma by its recurrence and asymptotic series.
+double DigammaOf(double x) {
+  double sum = 0;
+  for (; x < 20; ++x) sum -= 1 / x;
+  const double square = 1 / (x * x);
+  return sum + std::log(x) - 0.5 / x - square * (1.0 / 12 - square * (1.0 / 120 - square / 252));
+}
+
+void AddSampleGradients(Table& table) {
+  const Literal a = Between(DType::kF64, {8}, 0.4, 6), x = Between(DType::kF64, {8}, 0.2, 9);
+  const auto map = [](auto&& f, const Literal& like) {
+    return Build(like.shape(), [&](const Index& i) { return f(i); });
+  };
+  table.Op<GammaSlopeOp>()
+      .Add({}, {a, x, map([&](const Index& i) { return DigammaOf(At(a, i)); }, a)})
+      .ReferenceTolerance(1e-6, 1e-8)
+      .Reference([=](const GammaSlopeOp&, const Literals& in) {
+        return map(
+            [&](const Index& i) {
+              const double shape = At(in[0], i), at = At(in[1], i);
+              const double density = std::exp((shape - 1) * std::log(at) - at - std::lgamma(shape));
+              return MoveOf([&](double p) { return LowerGamma(p, at); }, shape, density);
+            },
+            in[0]);
+      });
+  const Literal b = Between(DType::kF64, {8}, 0.5, 5), u = Between(DType::kF64, {8}, 0.05, 0.9);
+  const Literal psi =
+      map([&](const Index& i) { return DigammaOf(At(a, i)) - DigammaOf(At(a, i) + At(b, i)); }, a);
+  table.Op<BetaSlopeOp>()
+      .Add({}, {u, a, b, psi})
+      .ReferenceTolerance(1e-6, 1e-8)
+      .Reference([=](const BetaSlopeOp&, const Literals& in) {
+        return map(
+            [&](const Index& i) {
+              const double at = At(in[0], i), p = At(in[1], i), q = At(in[2], i);
+              const double log_beta = std::lgamma(p) + std::lgamma(q) - std::lgamma(p + q);
+              const double log = (p - 1) * std::log(at) + (q - 1) * std::log1p(-at) - log_beta;
+              const auto share = [&](double v) { return LowerBeta(v, q, at); };
+              return MoveOf(share, p, std::exp(log)) / (1 - at);
+            },
+            in[1]);
+      });
+}
+
 // Calls f of each way through the labels with the log of its probability.
 struct Ways {
   const Literals& in;  // x, skips, input_lengths, label_lengths
@@ -200,6 +260,7 @@ void AddSpecialSamples(Table& table) {
   AddBessel(table);
   AddPolynomial(table);
   AddIncompleteGamma(table);
+  AddSampleGradients(table);
   AddCtc(table);
 }
 

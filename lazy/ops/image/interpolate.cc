@@ -173,6 +173,44 @@ Tensor FixedPoint(const Tensor& x, const Resizing& r, bool cubic, bool align_cor
   return ClampBetween(RightShift(half, number(static_cast<double>(bits))), number(0), number(255));
 }
 
+// The weights [n, m] of x's elements, each a mean over the elements that one of the result covers: of a
+// triangle or, if `cubic`, of Keys' convolution with a slope of -0.5, as wide as that.
+Tensor CoveringWeights(const Tensor& x, const Resizing& r, bool cubic, bool align_corners) {
+  constexpr double kSlope = -0.5;
+  const auto filter = [&](double v) {
+    v = std::abs(v);
+    if (!cubic) return std::max(0.0, 1 - v);
+    if (v < 1) return ((kSlope + 2) * v - (kSlope + 3)) * v * v + 1;
+    return v < 2 ? (((v - 5) * v + 8) * v - 4) * kSlope : 0.0;
+  };
+  const auto n = static_cast<double>(r.n), m = static_cast<double>(r.m);
+  const double step = align_corners ? (r.m > 1 ? (n - 1) / (m - 1) : 0) : StepOf(r);
+  const double width = std::max(step, 1.0), reach = (cubic ? 2 : 1) * width;
+  std::vector<double> weights(At(r.n) * At(r.m), 0);
+  for (int64_t i = 0; i < r.m; ++i) {
+    const double center = step * (static_cast<double>(i) + 0.5);
+    const auto first = std::max<int64_t>(static_cast<int64_t>(center - reach + 0.5), 0);
+    const auto end = std::min<int64_t>(static_cast<int64_t>(center + reach + 0.5), r.n);
+    double sum = 0;
+    for (int64_t j = first; j < end; ++j)
+      sum += filter((static_cast<double>(j) - center + 0.5) / width);
+    for (int64_t j = first; j < end; ++j) {
+      const double share = filter((static_cast<double>(j) - center + 0.5) / width);
+      weights[At(j) * At(r.m) + At(i)] = sum == 0 ? 0 : share / sum;
+    }
+  }
+  const Tensor made =
+      FromLiteral(Literal::FromValues<double>(Dims{r.n, r.m}, std::span(weights)), x.device());
+  return To(made, x.dtype());
+}
+
+Tensor Antialiased(const Tensor& x, const Resizing& r, bool cubic, bool align_corners) {
+  if (r.n == r.m && !r.scale) return x;
+  const int64_t last = x.rank() - 1;
+  const Tensor weights = CoveringWeights(x, r, cubic, align_corners);
+  return Transpose(Matmul(Transpose(x, r.d, last), weights), r.d, last);
+}
+
 // The sizes that are asked for, and by which factors if those count.
 std::vector<Resizing> Resizings(const Tensor& x, absl::Span<const int64_t> size,
                                 absl::Span<const double> scale_factor, bool recompute) {
@@ -238,7 +276,15 @@ Tensor Interpolate(const Tensor& x, absl::Span<const int64_t> size,
                                      "interpolating modes: linear | bilinear | bicubic | "
                                      "trilinear"));
   }
-  if (antialias) ThrowRecordError(kInterpolate, Unimplemented("has no antialias"));
+  if (antialias && (found->name != "bilinear" && found->name != "bicubic")) {
+    ThrowRecordError(kInterpolate,
+                     InvalidArgument("antialias can only be set with the modes bilinear and "
+                                     "bicubic, not ",
+                                     mode));
+  }
+  if (antialias && !IsFloat(x.dtype())) {
+    ThrowRecordError(kInterpolate, Unimplemented("has no antialias for ", DTypeText(x.dtype())));
+  }
   if (recompute_scale_factor.value_or(false) && !size.empty()) {
     ThrowRecordError(
         kInterpolate,
@@ -265,7 +311,8 @@ Tensor Interpolate(const Tensor& x, absl::Span<const int64_t> size,
     ThrowRecordError(kInterpolate, Unimplemented("is not implemented for ", DTypeText(x.dtype())));
   Tensor y = nearest ? x : Wide(x);
   for (const Resizing& r : dims) {
-    y = nearest             ? Nearest(y, r, mode == "nearest-exact")
+    y = antialias           ? Antialiased(y, r, mode == "bicubic", corners)
+        : nearest           ? Nearest(y, r, mode == "nearest-exact")
         : mode == "bicubic" ? Cubic(y, r, corners)
                             : Linear1(y, r, corners);
   }

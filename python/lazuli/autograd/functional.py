@@ -2,8 +2,8 @@
 
 `inputs` is a tensor or a tuple of them, which are the function's arguments; results have the same
 structure. A backward pass is recorded for each element that is differentiated, so that a Jacobian
-matrix is one program. create_graph=True gives the results a history of their own; strict=True raises
-an error where PyTorch's does: if an output does not depend on an input.
+matrix is one program. create_graph=True gives the results a history of their own; strict=True
+raises an error where PyTorch's does: if an output does not depend on an input.
 """
 
 from lazuli import _C

@@ -6,8 +6,8 @@ them.
     loss = -(decoder(z).log_prob(x)).sum() + lz.distributions.kl_divergence(q, prior).sum()
 
 Samples come from the library's generators (lazuli.manual_seed). rsample() is a function of the
-parameters: by a transform of numbers that do not depend on them, or, of gamma and Dirichlet samples,
-by implicit gradients. Which values a parameter may have is checked: of numbers in the call, of
+parameters: by a transform of numbers that do not depend on them, or, of gamma and Dirichlet
+samples, by implicit gradients. Which values a parameter may have is checked: of numbers in the call, of
 tensors in the run, which raises the ValueError at the read.
 """
 

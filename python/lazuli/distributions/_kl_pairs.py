@@ -1,4 +1,4 @@
-"""The formulas of kl_divergence(), most of which are sums of known means: KL = -H(p) - E_p[log q]."""
+"""The formulas of kl_divergence(), most of which are sums of known means: -H(p) - E_p[log q]."""
 
 import math
 
@@ -193,8 +193,8 @@ def _independent(p, q):
     return sum_rightmost(kl_divergence(p.base_dist, q.base_dist), p.reinterpreted_batch_ndims)
 
 
-# --- multivariate normal: the trace of the one matrix under the other's inverse, the distance of the
-# means, the determinants
+# --- multivariate normal: the trace of the one matrix under the other's inverse, the distance of
+# the means, the determinants
 
 
 def _same_size(p, q):

@@ -47,7 +47,7 @@ class _Match:
 
 def _dispatch(type_p, type_q):
     """The function of the closest pair that fits."""
-    fits = [pair for pair in _REGISTRY if issubclass(type_p, pair[0]) and issubclass(type_q, pair[1])]
+    fits = [(p, q) for p, q in _REGISTRY if issubclass(type_p, p) and issubclass(type_q, q)]
     if not fits:
         return NotImplemented
     # Closest by p's class, and by q's.

@@ -181,7 +181,8 @@ class Dirichlet(ExponentialFamily):
         # The largest concentration takes all where none is above 1.
         above = (self.concentration - 1).clamp(min=0)
         mode = above / above.sum(-1, True)
-        corner = F.one_hot(self.concentration.argmax(-1), self.concentration.shape[-1]).to(mode.dtype)
+        largest = self.concentration.argmax(-1)
+        corner = F.one_hot(largest, self.concentration.shape[-1]).to(mode.dtype)
         return _C.where((self.concentration < 1).all(-1, True), corner, mode)
 
     @property

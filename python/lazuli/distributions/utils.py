@@ -24,8 +24,8 @@ def is_number(x):
 def broadcast_all(*values):
     """The values, tensors and numbers, as tensors of one shape.
 
-    Numbers take dtype and device of the first tensor; of numbers alone the dtype is the default one.
-    Raises ValueError for other values.
+    Numbers take dtype and device of the first tensor; of numbers alone the dtype is the default
+    one. Raises ValueError for other values.
     """
     if not all(isinstance(v, Tensor) or is_number(v) for v in values):
         raise ValueError("Input arguments must all be instances of Number, "
@@ -43,7 +43,8 @@ def logits_to_probs(logits, is_binary=False):
 
 
 def clamp_probs(probs):
-    """Probabilities kept from 0 and 1 by the epsilon of their dtype, so that logarithms are finite."""
+    """Probabilities kept from 0 and 1 by the epsilon of their dtype: their logarithms are
+    finite."""
     eps = finfo(probs.dtype).eps
     return probs.clamp(min=eps, max=1 - eps)
 

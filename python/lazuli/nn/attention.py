@@ -21,8 +21,8 @@ class SDPBackend(enum.Enum):
 
 @contextlib.contextmanager
 def sdpa_kernel(backends, set_priority=False):
-    """Nothing but a check of the argument, a backend or a list of them: there is one implementation,
-    and its values are those of all."""
+    """Nothing but a check of the argument, a backend or a list of them: there is one
+    implementation, and its values are those of all."""
     given = [backends] if isinstance(backends, SDPBackend) else backends
     if not isinstance(given, (list, tuple)) or not all(isinstance(b, SDPBackend) for b in given):
         raise AssertionError("Backend must be an instance of SDPBackend or a list of SDPBackend "

@@ -281,8 +281,8 @@ class ParameterDict(_Dict):
         return _parameter(value)
 
     def __repr__(self):
-        return _text.lines_of(self, [],
-                              ["  " + _line_of(key, value, typename) for key, value in self.items()])
+        lines = ["  " + _line_of(key, value, typename) for key, value in self.items()]
+        return _text.lines_of(self, [], lines)
 
 
 class ParameterList(Module):

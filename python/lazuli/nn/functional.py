@@ -377,8 +377,8 @@ def grouped_mm(mat_a, mat_b, *, offs=None, bias=None, out_dtype=None):
         raise _C.InvalidArgumentError("grouped_mm: mat_a and mat_b have to be 2 or 3 dimensional, "
                                       f"are {mat_a.ndim} and {mat_b.ndim}")
     if (offs is None) != (mat_a.ndim == mat_b.ndim == 3):
-        raise _C.InvalidArgumentError("grouped_mm: Have to provide offsets if there is a 2d matrix, "
-                                      "or no offset if both matrices are 3d")
+        raise _C.InvalidArgumentError("grouped_mm: Have to provide offsets if there is a 2d "
+                                      "matrix, or no offset if both matrices are 3d")
     made = _of_groups(mat_a, mat_b, offs)
     made = made if bias is None else made + bias
     return made if out_dtype is None else made.to(out_dtype)

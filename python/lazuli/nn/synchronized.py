@@ -12,14 +12,14 @@ class SyncBatchNorm(Module):
     """Batch normalization of inputs [n, channels, ...], with the state of BatchNorm2d."""
 
     def __init__(self, num_features, eps=1e-5, momentum=0.1, affine=True, track_running_stats=True,
-                 process_group=None, device=None, dtype=None):
+                 process_group=None, device=None, dtype=None, *, bias=True):
         super().__init__()
         self.num_features, self.eps, self.momentum = num_features, eps, momentum
         self.affine, self.track_running_stats = affine, track_running_stats
         self.process_group = process_group
         made = {"device": device, "dtype": dtype}
         self.weight = Parameter(_C.ones(num_features, **made)) if affine else None
-        self.bias = Parameter(_C.zeros(num_features, **made)) if affine else None
+        self.bias = Parameter(_C.zeros(num_features, **made)) if affine and bias else None
         state = ((_C.zeros(num_features, **made), _C.ones(num_features, **made),
                   _C.zeros((), dtype=_C.int64, device=device)) if track_running_stats
                  else (None, None, None))
@@ -39,7 +39,8 @@ class SyncBatchNorm(Module):
         self.reset_running_stats()
         if self.affine:
             self.weight.data.fill_(1)
-            self.bias.data.zero_()
+            if self.bias is not None:
+                self.bias.data.zero_()
 
     def forward(self, input):
         if input.ndim < 2:
@@ -55,14 +56,16 @@ class SyncBatchNorm(Module):
 
     def extra_repr(self):
         return (f"{self.num_features}, eps={self.eps}, momentum={self.momentum}, "
-                f"affine={self.affine}, track_running_stats={self.track_running_stats}")
+                f"affine={self.affine}, bias={not self.affine or self.bias is not None}, "
+                f"track_running_stats={self.track_running_stats}")
 
     @classmethod
     def convert_sync_batchnorm(cls, module, process_group=None):
         """The module with SyncBatchNorm, of the same state, in the place of each BatchNorm."""
         if isinstance(module, _BatchNorm) and not isinstance(module, cls):
             made = cls(module.num_features, module.eps, module.momentum, module.affine,
-                       module.track_running_stats, process_group)
+                       module.track_running_stats, process_group,
+                       bias=getattr(module, "bias", None) is not None or not module.affine)
             for name in ("weight", "bias", "running_mean", "running_var", "num_batches_tracked"):
                 value = getattr(module, name, None)
                 if value is not None and getattr(made, name) is not None:

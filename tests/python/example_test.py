@@ -27,6 +27,9 @@ PROMISES = {
     "03_modules": r"\(0\): Linear\(in_features=1, out_features=32, bias=True\).*step 300: loss 0.00.*the copy computes the same: True\n$",
     "04_numpy": r"shared: True\n.*convert it by lazuli.tensor.*(9\d|100) % of the points",
     "05_inside": r'source_file=".*05_inside.py".*found again: 1\n.*label 12 is out of range.*05_inside.py:\d+\)\n$',
+    "06_recurrent": r"step 100: loss 0\..*compiled for other lengths: 0\n(9\d|100) % remembered\n$",
+    "07_least_squares": r"coefficients: \[(1.0|0.9\d?|1.0\d), .*moves the determinant most\n.*the input matrix is singular.*07_least_squares.py:\d+\)\n$",
+    "08_spectrogram": r"loudest from 2\d\d.*#####.*noise: 0.5\d before, 0.[12]\d after\n$",
 }
 
 

@@ -28,31 +28,32 @@ constexpr std::string_view kIntroduction = R"(# HLO
 
 Lazuli reads and writes HLO as XLA does: text in the old and the new style of operands (`lazuli/hlo.h`, `lazuli-opt`), and
 the binary HloModuleProto (`--emit=proto`, files named `.pb`). Groups of devices and shardings are values (`ir/hlo/devices`):
-lists, counted ones (`[2,4]<=[8]`) and those by the axes of a mesh. Attributes that nobody here interprets - frontend
-attributes, names that XLA may add - are kept as they are written and printed again. An error in a text names line and
-column and shows both; an error in a proto names computation and instruction. Nothing in either aborts, recurses without
-bound, or makes more memory than the input has elements.
+lists, counted ones (`[2,4]<=[8]`) and those by the axes of a mesh. Attributes that Lazuli does not interpret - frontend
+attributes, names that XLA may add - are kept and printed unchanged. An error in a text names line and column and shows
+both; an error in a proto names computation and instruction. No input aborts the process, recurses without bound, or
+allocates more memory than it has elements.
 
-`lazuli/hlo.h` is all of it in C++; `examples/run_jax_dump.cc` loads a training step that JAX dumped, runs it, compares the
-results with the definition and rewrites it by a pass of its own. On the command line: `lazuli-run` runs modules and
-compares devices, `lazuli-opt` shows what passes and the CPU's compiler make of one, `lazuli-reduce` cuts one on which two
-devices disagree down to a small one that still fails.
+`lazuli/hlo.h` is the interface in C++. `examples/run_jax_dump.cc` loads a training step that JAX dumped, runs it, compares
+the results with the definition and rewrites it with its own pass. On the command line, `lazuli-run` runs modules and
+compares devices, `lazuli-opt` shows the results of passes and of the CPU's compiler, and `lazuli-reduce` reduces a module on
+which two devices disagree to a small one that still fails.
 
-The table is made by trying: each use of an opcode in `tests/ir/hlo/testdata/opcodes.txt` is parsed, printed (as text and
+The table is measured: each use of an opcode in `tests/ir/hlo/testdata/opcodes.txt` is parsed, printed (as text and in
 binary form) and read back, verified, evaluated (`ir/evaluator`, the definition of the values) and compiled for the CPU.
-`evaluator` in the last column: the CPU calls the evaluator for it; `compiled`: kernels, library calls and thunks of its
-own do, at least for the types and shapes that programs have. What has no value is listed behind the table with the error
-that a run of it ends with.
+In the last column, `evaluator` means that the CPU calls the evaluator; `compiled` means that it has kernels, library calls
+or thunks of its own, at least for the types and shapes that programs use. Opcodes without a value are listed below the
+table with the error of a run.
 
-Dimensions of which a shape gives only a bound (`f32[<=8]`) have the size that `set-dimension-size` sets: reductions, sorts,
-concatenations and the rest see that many elements. A result of a module has the bound's size, with zeros behind. For the
-CPU the evaluator runs such a module as a whole. `infeed` and `outfeed` exchange arrays with `transfer_to_infeed` and
+Dimensions for which a shape gives only a bound (`f32[<=8]`) have the size that `set-dimension-size` sets: reductions, sorts,
+concatenations and all other ops use that many elements. A module's result has the bound's size, filled up with zeros. On
+the CPU, the evaluator runs the whole of such a module. `infeed` and `outfeed` exchange arrays with `transfer_to_infeed` and
 `transfer_from_outfeed` of `lazuli/hlo.h`.
 
-A process is one device: replica 0 of partition 0. A collective in which it is alone - its group in `replica_groups` has no
-other, or is everybody and the module's header counts one (`replica_count`, `num_partitions`) - returns what it was given.
-`collective-permute` returns zeros where no pair of `source_target_pairs` names it, and so does `collective-broadcast` where
-no group does. Any other is an error of the run that names the opcode and the groups.
+A process is one device: replica 0 of partition 0. A collective in which it is alone returns its operand. It is alone if its
+group in `replica_groups` has no other member, or if the group is everyone and the module's header counts one device
+(`replica_count`, `num_partitions`). `collective-permute` returns zeros if no pair of `source_target_pairs` names the device,
+and so does `collective-broadcast` if no group does. Any other collective fails the run with an error that names the opcode
+and the groups.
 )";
 
 // A module for each use: the computations in front of all, then the use as the entry.

@@ -102,7 +102,7 @@ def test_dicts_and_lists_hold_modules_and_parameters():
         modules["pop"] = nn.ReLU()
     weights = nn.ParameterDict({"a": lz.ones(2, 3)})
     assert isinstance(weights["a"], nn.Parameter) and names(weights.named_parameters()) == ["a"]
-    assert repr(weights) == "ParameterDict(\n    (a): Parameter containing: [lazuli.float32 of size 2x3]\n)"
+    assert repr(weights) == "ParameterDict(\n    (a): Parameter containing: [torch.FloatTensor of size 2x3]\n)"
     assert len(Net().list) == 2 and Net().list[-1].tolist() == [1, 1, 1] and len(Net().list[1:]) == 1
     with pytest.raises(NotImplementedError, match="a ModuleDict has no forward"):
         modules(lz.ones(1))

@@ -261,13 +261,21 @@ WITHOUT_ROW = {
     "random": "*dropout* gumbel_softmax rrelu",
     "of orders and sets, which have no gradient": "searchsorted bucketize isin histc histogram* frexp",
     "sums over places, segments and ways, in PyTorch's operator database": "grid_sample* affine_grid ctc_loss segment_reduce native_* igamma igammac",
+    "of matrices, in peers.torch_linalg":
+        "cholesky* det inverse pinverse logdet slogdet lu lu_solve lu_unpack qr svd svd_lowrank pca_lowrank lobpcg geqrf orgqr ormqr matrix_exp triangular_solve "
+        "grouped_mm linear_cross_entropy",
+    "of signals, in peers.torch_fft": "stft istft",
+    "recurrent layers, in peers.torch_recurrent": "lstm* gru* rnn_*",
+    "samplers, in peers.torch_distributions": "binomial poisson standard_gamma* sample_dirichlet dirichlet_grad",
+    "sparse tensors, in peers.torch_sparse": "to_dense to_sparse* sparse_* spmm",
     "another name of a row's function": "contiguous cpu detach mT T resolve_conj resolve_neg clamp_min clamp_max logsigmoid",
     "conversions, whose gradient is a conversion": "*Tensor bfloat16 bool byte cdouble cfloat char double float half int long short",
     "no function of elements": "broadcast_shapes is_conj is_neg backward dim element_size equal allclose is_same is_same_size is_nonzero is_pinned pin_memory item item_async ndimension nelement "
-                               "numel numpy type cuda get_device "
+                               "numel numpy type cuda get_device dim_order is_set_to is_shared is_storage new storage untyped_storage assert_async "
                                "register_hook set_data set_name size tolist get_printoptions printoptions set_printoptions",
     "of the library": "as_tensor asarray frombuffer compile get_default_device set_default_device set_default_tensor_type *_float32_matmul_precision "
-                      "set_flush_denormal set_num_threads typename use_deterministic_algorithms are_deterministic_algorithms_enabled devices dtype_of from_dlpack from_numpy grad_enabled gradcheck is_tensor load_safetensors "
+                      "set_flush_denormal set_num_threads typename use_deterministic_algorithms are_deterministic_algorithms_enabled is_deterministic_algorithms_warn_only_enabled "
+                      "[gs]et_deterministic_debug_mode set_warn_always is_warn_always_enabled devices dtype_of from_dlpack from_numpy grad_enabled gradcheck is_tensor load_safetensors "
                       "load manual_seed mark_step memory_report memory_stats random_seed randperm save save_safetensors set_memory_limit "
                       "sync tensor is_anomaly_check_nan_enabled is_anomaly_enabled",
 }

@@ -54,6 +54,7 @@ ELSEWHERE = {
     "copy.deepcopy()": r"nn::clone",
     "templates of C++": r"Tensor::requires|nn::(Layer|AnyModule(::\w+)?)|nn::internal::.*|internal::.*",
     "the common base of BatchNorm1d and BatchNorm2d, which have what it has": r"nn::BatchNorm(::forward)?",
+    "the common bases of recurrent layers and cells: RNNBase and RNNCellBase in Python": r"nn::Recurrent(Layer|Cell)(::\w+)?",
     "append() and [i]": r"nn::Sequential::(at|push_back)",
     "len() and iteration": r"(data|nn)::\w+::(size|begin|end)",
     "NumPy's arrays": r"data::Host(Array(::\w+)?|Batch)",

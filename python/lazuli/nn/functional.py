@@ -1,5 +1,6 @@
 """Losses, and the functions of lazuli that networks use."""
 
+import inspect
 import math
 import warnings
 
@@ -338,6 +339,9 @@ def _with_weight(name, of_weights):
 
     loss.__name__ = name
     loss.__doc__ = f"{function.__doc__}\n\nweight: a factor of each element's loss."
+    signature = inspect.signature(function)
+    weighted = inspect.Parameter("weight", inspect.Parameter.KEYWORD_ONLY, default=None)
+    loss.__signature__ = signature.replace(parameters=[*signature.parameters.values(), weighted])
     return loss
 
 

@@ -3,6 +3,7 @@ ones."""
 
 from lazuli import _C
 from lazuli._C import Tensor
+from lazuli._types import finfo
 
 
 def lu(A, pivot=True, get_infos=False, out=None):  # noqa: N803
@@ -11,6 +12,20 @@ def lu(A, pivot=True, get_infos=False, out=None):  # noqa: N803
     made = tuple(_C.linalg.lu_factor_ex(A, pivot))
     made = made if get_infos else made[:2]
     return made if out is None else tuple(o.copy_(m) for o, m in zip(out, made, strict=True))
+
+
+def _check(name, A, dtypes):  # noqa: N803
+    """Refuses what does not hold matrices of these dtypes."""
+    if not isinstance(A, Tensor):
+        raise _C.WrongArgumentError(f"{name}: A must be Tensor, not {type(A).__name__}")
+    if A.dtype not in dtypes:
+        raise _C.WrongTypeError(f"{name}: takes floats of 32 bits or more, not {A.dtype!r}")
+    if A.ndim < 2:
+        raise _C.InvalidArgumentError(f"{name}: takes matrices, not {tuple(A.shape)}")
+
+
+_REAL = (_C.float32, _C.float64)
+_ALL = (*_REAL, _C.complex64, _C.complex128)
 
 
 def _basis(A, q, niter):  # noqa: N803
@@ -26,6 +41,7 @@ def _basis(A, q, niter):  # noqa: N803
 def svd_lowrank(A, q=6, niter=2, M=None):  # noqa: N803
     """U [..., m, q], S [..., q] and V [..., n, q] of matrices that are nearly U diag(S) V^H, by
     random projections; of A - M if M is given. More iterations are more exact."""
+    _check("svd_lowrank", A, _ALL)
     if M is not None:
         A = A - M.expand(A.shape)
     m, n = A.shape[-2:]
@@ -44,8 +60,7 @@ def svd_lowrank(A, q=6, niter=2, M=None):  # noqa: N803
 def pca_lowrank(A, q=None, center=True, niter=2):  # noqa: N803
     """svd_lowrank() of A [..., m, n], from whose columns their means are taken if `center`; q is at
     most 6 unless it is given."""
-    if not (A.dtype.is_floating_point or A.dtype.is_complex):
-        raise _C.WrongTypeError(f"pca_lowrank: takes floats, not {A.dtype!r}")
+    _check("pca_lowrank", A, _ALL)
     m, n = A.shape[-2:]
     q = min(6, m, n) if q is None else q
     if not 0 <= q <= min(m, n):
@@ -84,18 +99,19 @@ def _lobpcg(A, B, X, iK, niter, tol, largest):  # noqa: N803
 def lobpcg(A, k=None, B=None, X=None, n=None, iK=None, niter=None, tol=None,  # noqa: N803
            largest=None, method=None, tracker=None, ortho_iparams=None, ortho_fparams=None,
            ortho_bparams=None):
-    """The k largest eigenvalues, or smallest ones if `largest` is False, of symmetric A [..., m, m],
-    and their vectors [..., m, k]; of A x = lambda B x if B is given. X holds where to begin, iK a
-    preconditioner. It reads how far it has come in each step."""
+    """The k largest eigenvalues, or smallest ones if `largest` is False, of symmetric matrices A
+    [..., m, m], and their vectors [..., m, k]; of A x = lambda B x if B is given. X holds where to
+    begin, iK a preconditioner. Each step reads how far it has come."""
+    _check("lobpcg", A, _REAL)
     m = A.shape[-1]
     k = (1 if X is None else X.shape[-1]) if k is None else k
-    if A.ndim < 2 or A.shape[-2] != m:
+    if A.shape[-2] != m:
         raise _C.InvalidArgumentError(f"lobpcg: takes square matrices, not {tuple(A.shape)}")
     if m < 3 * (k if n is None else n):
         raise _C.InvalidArgumentError(f"lobpcg: A.shape[-1] is {m}, must be at least 3 * k")
     if method not in (None, "basic", "ortho"):
         raise _C.InvalidArgumentError(f"lobpcg: method is {method!r}, not 'basic' or 'ortho'")
-    tol = {_C.float32: 1.2e-7, _C.float64: 2.3e-16}[A.dtype]**0.5 if tol is None else tol
+    tol = finfo(A.dtype).eps**0.5 if tol is None else tol
     found = []
     batch = A.shape[:-2]
     flat = [None if t is None else t.expand(*batch, *t.shape[-2:]).reshape(-1, *t.shape[-2:])

@@ -68,7 +68,7 @@ def refused(what):
 
 
 # What a call cannot know: whether somebody asks for a gradient, and what is changed until then.
-OF_BACKWARD = ("has no gradient of", "was changed in place")
+OF_BACKWARD = ("has no gradient of", "was changed in place", "is not differentiable", "derivative of linalg.qr depends")
 
 
 def taken(writer, entry):

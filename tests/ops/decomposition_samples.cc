@@ -135,7 +135,7 @@ void AddOrthogonal(Table& table) {
       .AddEdge({}, {Random(DType::kF32, {3, 2}), Random(DType::kF32, {0})})
       .AddEdge({}, {Random(DType::kC64, {2, 2}), Random(DType::kC64, {2}, 1)})
       .DeviceTolerance(kTolerance)
-      .Error("householder_product: A f32[2,3] and tau f32[2] are not reflectors of one matrix",
+      .Error("householder_product: A f32[2,3] and tau f32[2] do not fit each other",
              {Random(DType::kF32, {2, 3}), Random(DType::kF32, {2})},
              [](const Tensors& x) { (void)Record(HouseholderProductOp{}, x[0], x[1]); });
 }

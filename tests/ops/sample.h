@@ -61,11 +61,11 @@ struct OpRow {
   bool differentiable = false;
   std::vector<Sample> samples;
   std::vector<ErrorSample> errors;
-  uint32_t numbers = 0;          // operands that are numbers, as a bit mask
-  uint32_t gradients = ~0u;      // operands whose gradients are compared
+  uint32_t numbers = 0;           // operands that are numbers, as a bit mask
+  uint32_t gradients = ~0u;       // operands whose gradients are compared
   uint32_t differentiated = ~0u;  // results that the gradients are of
   bool second_gradients = true;   // whether those of gradients are, too
-  double device_tolerance = 0;   // between devices; 0: the same bits
+  double device_tolerance = 0;    // between devices; 0: the same bits
   double reference_rtol = 1e-6, reference_atol = 1e-6;
 };
 

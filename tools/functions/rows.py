@@ -164,7 +164,7 @@ class Row:
     @property
     def takes_out(self):
         """Whether the function of Python takes out=: those that give new tensors."""
-        return self.namespace in ("", "fft") and not self.only_method and "view" not in self.forms and "?" not in self.result and \
+        return self.namespace in ("", "fft", "linalg") and not self.only_method and "view" not in self.forms and "?" not in self.result and \
             (self.result == "Tensor" or self.result.startswith("("))
 
     def signature(self):

@@ -108,7 +108,7 @@ lowering::Op HouseholderProductOp::Lower(lowering::Builder& b, lowering::Op a,
   const Shape &as = a.shape(), &ts = tau.shape();
   if (ts.rank() != as.rank() - 1 || ts != VectorShape(as.dtype(), as, ts.dim(ts.rank() - 1)) ||
       ts.dim(ts.rank() - 1) > ColumnsOf(as) || ColumnsOf(as) > RowsOf(as))
-    return b.Error(InvalidArgument("A ", as, " and tau ", ts, " are not reflectors of one matrix"));
+    return b.Error(InvalidArgument("A ", as, " and tau ", ts, " do not fit each other"));
   return ProductOf(a, tau);
 }
 

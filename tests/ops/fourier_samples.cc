@@ -69,7 +69,7 @@ void AddFourierSamples(Table& table) {
         return Sums(in[0], in[0].shape(), DimsOfLiteral(in[0]), op.dims, op.forward ? -1 : 1,
                     op.scale, /*mirrored=*/false);
       })
-      .Error("fft_c2c: operand f32[4] is not complex", {Random(DType::kF32, {4})},
+      .Error("fft_c2c: fft: operand f32[4] is not complex", {Random(DType::kF32, {4})},
              [](const Tensors& x) { FftC2c(x[0], {0}, FftScale::kOne, true); });
   table.Op<FftR2cOp>()
       .Add({{1}, FftScale::kOne}, {Random(DType::kF64, {2, 6})})
@@ -88,7 +88,7 @@ void AddFourierSamples(Table& table) {
         return Sums(in[0], Shape(dtype, dims), DimsOfLiteral(in[0]), op.dims, -1, op.scale,
                     /*mirrored=*/false);
       })
-      .Error("fft_r2c: operand c64[4] is not f32 or f64", {Random(DType::kC64, {4})},
+      .Error("fft_r2c: fft: operand c64[4] is not f32 or f64", {Random(DType::kC64, {4})},
              [](const Tensors& x) { FftR2c(x[0], {0}, FftScale::kOne); });
   table.Op<FftC2rOp>()
       .AddEdge({{1}, FftScale::kOne, 6}, {Random(DType::kC64, {2, 4})})
@@ -105,7 +105,7 @@ void AddFourierSamples(Table& table) {
         const DType dtype = in[0].shape().dtype() == DType::kC128 ? DType::kF64 : DType::kF32;
         return Sums(in[0], Shape(dtype, signal), signal, op.dims, 1, op.scale, /*mirrored=*/true);
       })
-      .Error("fft_c2r: fft_length={8} does not fit c64[4]", {Random(DType::kC64, {4})},
+      .Error("fft_c2r: fft: fft_length={8} does not fit c64[4]", {Random(DType::kC64, {4})},
              [](const Tensors& x) { FftC2r(x[0], {0}, FftScale::kOne, 8); });
 }
 

@@ -190,20 +190,32 @@ int64_t Fourier<T>::RowNumbers() const {
 
 template <class T>
 void Fourier<T>::WholeRows(const Complex* x, int64_t x_stride, Complex* y, int64_t y_stride,
-                           int64_t rows, Direction d) const {
+                           int64_t rows, Direction d, const T* pair_turns) const {
   const FourierLoops<T>& loops = FourierLoopsHere<T>();
-  const int64_t lanes = loops.lanes;
+  const int64_t lanes = loops.lanes, more = pair_turns != nullptr ? 1 : 0;
+  const bool pairs_first = more == 1 && d.inverse, pairs_last = more == 1 && !d.inverse;
   ParallelFor(GroupsOf(rows, lanes), std::max<int64_t>(1, kWorth / (n_ * lanes)),
               [&](int64_t begin, int64_t end) {
-                const FourierWork<T> a(whole_->numbers()), b(whole_->numbers());
+                const int64_t numbers = whole_->numbers() + 2 * lanes;
+                const FourierWork<T> work(2 * numbers);
+                T *const a = work.data(), *const b = a + numbers;
                 for (int64_t row = begin * lanes; row < std::min(rows, end * lanes); row += lanes) {
                   const int64_t count = std::min(lanes, rows - row);
-                  loops.load_rows(x + row * x_stride, x_stride, n_, count, d.inverse, a.data());
-                  const T* const done = whole_->Run(a.data(), b.data());
-                  loops.store_rows(done, n_, count, d.inverse, d.scale, y + row * y_stride,
-                                   y_stride);
+                  loops.load_rows(x + row * x_stride, x_stride, n_ + (pairs_first ? 1 : 0), count,
+                                  d.inverse && !pairs_first, a);
+                  if (pairs_first) loops.pair_lanes(a, pair_turns, n_, /*inverse=*/true);
+                  T* const done = whole_->Run(a, b);
+                  if (pairs_last) loops.pair_lanes(done, pair_turns, n_, /*inverse=*/false);
+                  loops.store_rows(done, n_ + (pairs_last ? 1 : 0), count, d.inverse, d.scale,
+                                   y + row * y_stride, y_stride);
                 }
               });
+}
+
+template <class T>
+void Fourier<T>::PairedRows(const Complex* x, Complex* y, int64_t rows, Direction d,
+                            const T* turns) const {
+  WholeRows(x, d.inverse ? n_ + 1 : n_, y, d.inverse ? n_ : n_ + 1, rows, d, turns);
 }
 
 template <class T>
@@ -329,6 +341,9 @@ int64_t RealFourier<T>::Together() const {
 
 template <class T>
 void RealFourier<T>::Forward(const T* x, Complex* y, int64_t rows) const {
+  if (paired_ && complex_.is_whole()) {
+    return complex_.PairedRows(reinterpret_cast<const Complex*>(x), y, rows, {}, turns_.data());
+  }
   if (rows < NumThreads()) return ForwardSome(x, y, rows);
   const int64_t some = Together();
   ParallelFor(GroupsOf(rows, some), std::max<int64_t>(1, kWorth / (n_ * some)),
@@ -363,6 +378,10 @@ void RealFourier<T>::ForwardSome(const T* x, Complex* y, int64_t rows) const {
 
 template <class T>
 void RealFourier<T>::Inverse(const Complex* x, T* y, int64_t rows, T scale) const {
+  if (paired_ && complex_.is_whole()) {  // twice, for the pairs are halves
+    return complex_.PairedRows(x, reinterpret_cast<Complex*>(y), rows,
+                               {.inverse = true, .scale = 2 * scale}, turns_.data());
+  }
   if (rows < NumThreads()) return InverseSome(x, y, rows, scale);
   const int64_t some = Together();
   ParallelFor(GroupsOf(rows, some), std::max<int64_t>(1, kWorth / (n_ * some)),

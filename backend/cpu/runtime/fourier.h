@@ -67,6 +67,11 @@ class Fourier {
   // Lines of n neighbours; x and y may be one array.
   void Rows(const Complex* x, int64_t x_stride, Complex* y, int64_t y_stride, int64_t rows,
             Direction direction) const;
+  // Whether PairedRows() is for it, which reads or writes half the spectra of real lines of 2 n
+  // elements; the turns are those of FourierLoops::pairs.
+  bool is_whole() const { return whole_ != nullptr; }
+  void PairedRows(const Complex* x, Complex* y, int64_t rows, Direction direction,
+                  const T* turns) const;
   // `columns` lines, whose elements are `columns` apart, in each of `count` matrices that lie one
   // after the other; x and y may be one array.
   void Columns(const Complex* x, Complex* y, int64_t columns, int64_t count,
@@ -76,7 +81,7 @@ class Fourier {
   void Split();
   void MakeChirp();
   void WholeRows(const Complex* x, int64_t x_stride, Complex* y, int64_t y_stride, int64_t rows,
-                 Direction direction) const;
+                 Direction direction, const T* pair_turns = nullptr) const;
   int64_t RowNumbers() const;  // of work memory for a row
   void Row(const Complex* x, Complex* y, Direction direction, T* work) const;
   void SplitRow(const Complex* x, Complex* y, Direction direction, T* work) const;

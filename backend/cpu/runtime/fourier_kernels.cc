@@ -428,6 +428,29 @@ LAZULI_INLINE void Pairs(const T* from, const T* turns, int64_t h, bool inverse,
 }
 
 template <class L, class T>
+LAZULI_INLINE void PairLanes(T* x, const T* turns, int64_t h, bool inverse) {
+  using C = typename L::C;
+  const T half = static_cast<T>(0.5), sign = inverse ? T(-1) : T(1);
+  const T* const imag = turns + h / 2 + 1;
+  const C first = L::At(x, 0);
+  if (inverse) {
+    const C last = L::At(x, h);
+    L::Put(x, 0, {(first.re - last.re) * half, (first.re + last.re) * half});
+  } else {
+    const typename L::V none = first.re * 0;
+    L::Put(x, 0, {first.re + first.im, none});
+    L::Put(x, h, {first.re - first.im, none});
+  }
+  for (int64_t k = 1; 2 * k <= h; ++k) {
+    const C a = L::At(x, k), other = L::At(x, h - k), b{other.re, -other.im};
+    const C e{(a.re + b.re) * half, (a.im + b.im) * half};
+    const C g = Turned(Minus(a, b), turns[k], imag[k] * sign);
+    L::Put(x, h - k, SwappedIf(inverse, C{e.re - g.re, g.im - e.im}));
+    L::Put(x, k, SwappedIf(inverse, Plus(e, g)));
+  }
+}
+
+template <class L, class T>
 LAZULI_INLINE void Multiply(const T* x, const T* y, int64_t n, Conjugates conjugates, T scale,
                             T* to) {
   const T first = conjugates.first ? T(-1) : T(1);
@@ -480,13 +503,16 @@ LAZULI_INLINE void Multiply(const T* x, const T* y, int64_t n, Conjugates conjug
                                      Complex* to) {                                                \
       Pairs<L>(reinterpret_cast<const T*>(from), turns, h, inverse, reinterpret_cast<T*>(to));     \
     }                                                                                              \
+    __VA_ARGS__ static void LanePairs(T* x, const T* turns, int64_t h, bool inverse) {             \
+      PairLanes<L>(x, turns, h, inverse);                                                          \
+    }                                                                                              \
     __VA_ARGS__ static void Products(const Complex* x, const Complex* y, int64_t n,                \
                                      Conjugates conjugates, T scale, Complex* to) {                \
       Multiply<L>(reinterpret_cast<const T*>(x), reinterpret_cast<const T*>(y), n, conjugates,     \
                   scale, reinterpret_cast<T*>(to));                                                \
     }                                                                                              \
-    static constexpr FourierLoops<T> kLoops{L::kCount, Run,        Load,     Store,   LoadRows,    \
-                                            StoreRows, TurnedOver, AllPairs, Products};            \
+    static constexpr FourierLoops<T> kLoops{L::kCount, Run,        Load,     Store,     LoadRows,  \
+                                            StoreRows, TurnedOver, AllPairs, LanePairs, Products}; \
   };
 
 LAZULI_FOURIER_LOOPS(LoopsAnywhere, 16, )

@@ -51,6 +51,9 @@ struct FourierLoops {
   // its pairs are, or the other way round; from 1 to h / 2, `turns` being real parts, then imaginary
   // ones, of -i exp(-pi i k / h) / 2.
   void (*pairs)(const Complex* from, const T* turns, int64_t h, bool inverse, Complex* to);
+  // The same in work memory, for all elements from 0 to h; the parts of the inverse one's results
+  // change places.
+  void (*pair_lanes)(T* x, const T* turns, int64_t h, bool inverse);
   // The products of n numbers and n others, times the scale.
   void (*multiply)(const Complex* x, const Complex* y, int64_t n, Conjugates conjugates, T scale,
                    Complex* to);

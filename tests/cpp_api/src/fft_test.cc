@@ -69,8 +69,8 @@ TEST(FftTest, RefusesWhatTorchRefuses) {
   EXPECT_ERROR(kInvalidArgument,
                "fft.fft: norm \"foo\" is not \"forward\", \"backward\" or \"ortho\"",
                fft::fft(x, std::nullopt, -1, "foo"));
-  EXPECT_ERROR(kInvalidArgument, "fft.rfft: expects a real input, not c64[3,4]", fft::rfft(z));
-  EXPECT_ERROR(kInvalidArgument, "fft.fft: does not transform f16: convert f16[3,4] to f32 or f64",
+  EXPECT_ERROR(kWrongType, "fft.rfft: expects a real input, not c64[3,4]", fft::rfft(z));
+  EXPECT_ERROR(kWrongType, "fft.fft: does not transform f16: convert f16[3,4] to f32 or f64",
                fft::fft(x.to(kFloat16)));
   EXPECT_ERROR(kInvalidArgument, "fft.fftn: dims must be unique, are (0, -2)",
                fft::fftn(x, std::nullopt, {{0, -2}}));

@@ -122,8 +122,8 @@ def make_tensor(*shape, dtype, device=None, low=None, high=None, requires_grad=F
     """Random numbers in [low, high) for tests.
 
     The bounds are -9 and 9 for floats and complex numbers, -9 and 10 for integers with a sign, 0
-    and 10 for those without, 0 and 2 for bools. noncontiguous: every second element of a larger tensor.
-    exclude_zero: the least positive number in place of zeros.
+    and 10 for those without, 0 and 2 for bools. noncontiguous: every second element of a larger
+    tensor. exclude_zero: the least positive number in place of zeros.
     """
     shape = tuple(shape[0]) if len(shape) == 1 and not isinstance(shape[0], int) else shape
     dtype = _C.dtype_of(dtype)

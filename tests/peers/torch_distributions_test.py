@@ -347,8 +347,8 @@ def check_constraints():
               "matrix": np.stack([TRIL, MATRIX, np.eye(3), -np.eye(3), np.triu(MATRIX)])}
     names = {"scalar": "boolean nonnegative_integer positive_integer real positive nonnegative unit_interval".split(),
              "vector": "one_hot simplex real_vector".split(), "matrix": "lower_triangular lower_cholesky corr_cholesky square symmetric".split()}
-    if HAS_CHOLESKY and hasattr(lz.linalg, "cholesky_ex"):
-        names["matrix"].append("positive_definite")
+    if HAS_CHOLESKY and hasattr(lz.linalg, "cholesky_ex"):  # torch looks at eigenvalues only where all are symmetric
+        values["symmetric"], names["symmetric"] = values["matrix"][1:4], ["positive_definite"]
     for kind, x in values.items():
         for name in names[kind]:
             a, b = getattr(ld.constraints, name), getattr(td.constraints, name)

@@ -20,6 +20,9 @@ using Compared = hlo::ComparisonDirection;
 constexpr double kNoBound = std::numeric_limits<double>::infinity();
 constexpr double kUnsaid = std::numeric_limits<double>::quiet_NaN();
 constexpr double kDigits = 1e-17;  // relative to a sum what no longer counts
+// What a step of the fraction changes it by at the end: more than rounding does, as among many elements
+// one rounds otherwise in every step.
+constexpr double kClose = 2e-15;
 constexpr double kUniformFrom = 1e5;
 constexpr double kMostSteps =
     1e5;  // of the fraction, which needs some thousands below kUniformFrom
@@ -50,7 +53,7 @@ lowering::Op Fraction(lowering::Builder& builder, const Wide64& w, lowering::Op 
       builder, {inverse, w(2), w(1), first, w(1 / kTiny), inverse, a},
       [](lowering::Builder& b, const Wide64& r, const lowering::Ops& s) {
         const lowering::Op change = b.Unary(Opcode::kAbs, r.Plus(s[1], -1));
-        return b.Binary(Opcode::kAnd, b.Compare(Compared::kGt, change, r(4e-16)),
+        return b.Binary(Opcode::kAnd, b.Compare(Compared::kGt, change, r(kClose)),
                         b.Compare(Compared::kLt, s[2], r(kMostSteps)));
       },
       [](lowering::Builder& b, const Wide64& r, const lowering::Ops& s) {

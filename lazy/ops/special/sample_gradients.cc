@@ -12,7 +12,9 @@ using lowering::Opcode;
 using Is = hlo::ComparisonDirection;
 
 constexpr double kExpandFrom = 1e5;
-constexpr double kClose = 4e-16;  // what the factor of a step differs from 1 by at the end
+// What a step's factor differs from 1 by at the end: more than by rounding, as among many elements one
+// rounds otherwise in every step.
+constexpr double kFactorClose = 2e-15;
 // What its derivative is then, which rounding keeps from becoming much less.
 constexpr double kSlopeClose = 1e-12;
 constexpr double kFractionSteps = 1e5;
@@ -67,7 +69,7 @@ lowering::Op FractionMoves(lowering::Builder& b, const Wide64& w, const lowering
     return b.Compare(Is::kGt, b.Unary(Opcode::kAbs, v), w(bound));
   };
   const lowering::Op moves =
-      b.Binary(Opcode::kOr, above(w.Plus(s[6], -1), kClose), above(s[7], kSlopeClose));
+      b.Binary(Opcode::kOr, above(w.Plus(s[6], -1), kFactorClose), above(s[7], kSlopeClose));
   return b.Binary(Opcode::kAnd, moves, b.Compare(Is::kLt, s[kLentzState], w(kFractionSteps)));
 }
 

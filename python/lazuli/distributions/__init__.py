@@ -7,8 +7,8 @@ them.
 
 Samples come from the library's generators (lazuli.manual_seed). rsample() is a function of the
 parameters: by a transform of numbers that do not depend on them, or, of gamma and Dirichlet
-samples, by implicit gradients. Which values a parameter may have is checked: of numbers in the call, of
-tensors in the run, which raises the ValueError at the read.
+samples, by implicit gradients. Which values a parameter may have is checked: of numbers in the
+call, of tensors in the run, which raises the ValueError at the read.
 """
 
 import sys

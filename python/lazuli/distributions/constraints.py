@@ -5,7 +5,7 @@ event_dim, how many of the last dims are one value. Those without bounds are ins
 `constraints.positive`. biject_to() and transform_to() make transforms of constraints.
 """
 
-from lazuli import _C
+from lazuli import _C, linalg
 from lazuli._C import Tensor
 
 __all__ = ["Constraint", "boolean", "cat", "corr_cholesky", "dependent", "dependent_property",
@@ -353,7 +353,7 @@ class _PositiveSemidefinite(_Symmetric):
         is_symmetric = super().check(value)
         if value.shape[-2] != value.shape[-1]:
             return is_symmetric
-        return is_symmetric & (_C.linalg.eigvalsh(value.detach()) >= 0).all(-1)
+        return is_symmetric & (linalg.eigvalsh(value.detach()) >= 0).all(-1)
 
 
 class _PositiveDefinite(_Symmetric):
@@ -363,7 +363,7 @@ class _PositiveDefinite(_Symmetric):
         is_symmetric = super().check(value)
         if value.shape[-2] != value.shape[-1]:
             return is_symmetric
-        return is_symmetric & (_C.linalg.cholesky_ex(value.detach()).info == 0)
+        return is_symmetric & (linalg.cholesky_ex(value.detach()).info == 0)
 
 
 class _Joined(Constraint):

@@ -4,7 +4,7 @@ covariance of low rank, too; Wishart's; factors of correlation matrices."""
 import math
 import warnings
 
-from lazuli import _C
+from lazuli import _C, linalg
 from lazuli._names import broadcast_shapes
 from lazuli.autograd import no_grad
 from lazuli.distributions import constraints
@@ -17,7 +17,7 @@ __all__ = ["LKJCholesky", "LowRankMultivariateNormal", "MultivariateNormal", "Wi
 
 def triangular_solve(factor, x):
     """The y with factor y = x, of a lower triangular factor."""
-    return _C.linalg.solve_triangular(factor, x, upper=False)
+    return linalg.solve_triangular(factor, x, upper=False)
 
 
 def log_diagonal(factor):
@@ -37,7 +37,7 @@ def precision_to_scale_tril(precision):
     """The Cholesky factor of the inverse of matrices."""
     # The factor of the matrix turned around, turned back, is an upper one; its inverse transposed
     # is the factor.
-    turned = _C.linalg.cholesky(precision.flip([-2, -1]))
+    turned = linalg.cholesky(precision.flip([-2, -1]))
     upper = turned.flip([-2, -1]).mT
     return triangular_solve(upper, _eye(precision))
 
@@ -68,7 +68,7 @@ class _ByMatrix(ExponentialFamily):
         if name == "scale_tril":
             self._unbroadcasted_scale_tril = matrix
         elif name == "covariance_matrix":
-            self._unbroadcasted_scale_tril = _C.linalg.cholesky(matrix)
+            self._unbroadcasted_scale_tril = linalg.cholesky(matrix)
         else:
             self._unbroadcasted_scale_tril = precision_to_scale_tril(matrix)
 
@@ -234,7 +234,7 @@ class LowRankMultivariateNormal(Distribution):
         root = self._unbroadcasted_cov_diag.sqrt().unsqueeze(-1)
         scaled = self._unbroadcasted_cov_factor / root
         inner = scaled @ scaled.mT
-        factor = _C.linalg.cholesky(inner + _eye(inner))
+        factor = linalg.cholesky(inner + _eye(inner))
         return (root * factor).expand(self._square_shape())
 
     @lazy_property
@@ -281,7 +281,7 @@ class LowRankMultivariateNormal(Distribution):
 def _capacitance(factor, diagonal):
     """The Cholesky factor of I + W^T D^-1 W."""
     inner = (factor.mT / diagonal.unsqueeze(-2)) @ factor
-    return _C.linalg.cholesky(inner + _eye(inner))
+    return linalg.cholesky(inner + _eye(inner))
 
 
 def low_rank_log_det(diagonal, capacitance_tril):
@@ -299,6 +299,10 @@ class Wishart(_ByMatrix):
     """Wishart's distribution of positive-definite matrices, of df degrees of freedom and a scale
     matrix, by the decomposition of Bartlett."""
 
+    arg_constraints = {"covariance_matrix": constraints.positive_definite,
+                       "precision_matrix": constraints.positive_definite,
+                       "scale_tril": constraints.lower_cholesky,
+                       "df": constraints.greater_than(0)}
     support = constraints.positive_definite
     has_rsample = True
     _mean_carrier_measure = 0
@@ -320,10 +324,7 @@ class Wishart(_ByMatrix):
         self.df = df.expand(batch)
         matrix = matrix.expand((*batch, *matrix.shape[-2:]))
         setattr(self, name, matrix)
-        self.arg_constraints = {"covariance_matrix": constraints.positive_definite,
-                                "precision_matrix": constraints.positive_definite,
-                                "scale_tril": constraints.lower_cholesky,
-                                "df": constraints.greater_than(n - 1)}
+        self.arg_constraints = {**type(self).arg_constraints, "df": constraints.greater_than(n - 1)}
         super().__init__(batch, matrix.shape[-2:], validate_args=validate_args)
         if number is not None and number < n:
             warnings.warn("Low df values detected. Singular samples are highly likely to occur for "
@@ -336,11 +337,6 @@ class Wishart(_ByMatrix):
         less = _C.arange(n, dtype=df.dtype, device=df.device)
         self._gammas = Gamma((df.unsqueeze(-1) - less) / 2,
                              _C.full_like(df.unsqueeze(-1), 0.5), validate_args=False)
-
-    arg_constraints = {"covariance_matrix": constraints.positive_definite,
-                       "precision_matrix": constraints.positive_definite,
-                       "scale_tril": constraints.lower_cholesky,
-                       "df": constraints.greater_than(0)}
 
     def expand(self, batch_shape, _instance=None):
         new = self._get_checked_instance(Wishart, _instance)
@@ -386,7 +382,7 @@ class Wishart(_ByMatrix):
         inner = triangular_solve(factor.expand(shape), value.expand(shape))
         inverse = triangular_solve(factor.expand(shape), inner.mT)  # its trace is that of V^-1 X
         trace = inverse.diagonal(dim1=-2, dim2=-1).sum(-1)
-        log_det = 2 * log_diagonal(_C.linalg.cholesky(value))
+        log_det = 2 * log_diagonal(linalg.cholesky(value))
         return (-nu * (n * math.log(2) / 2 + log_diagonal(factor))
                 - _C.mvlgamma(nu / 2, n) + (nu - n - 1) / 2 * log_det - trace / 2)
 
@@ -403,7 +399,7 @@ class Wishart(_ByMatrix):
     def _log_normalizer(self, x, y):
         n = self._event_shape[-1]
         degrees = y + (n + 1) / 2
-        log_det = 2 * log_diagonal(_C.linalg.cholesky(-2 * x))
+        log_det = 2 * log_diagonal(linalg.cholesky(-2 * x))
         return degrees * (-log_det + n * math.log(2)) + _C.mvlgamma(degrees, n)
 
 

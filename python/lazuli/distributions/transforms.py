@@ -9,7 +9,7 @@ import math
 import operator
 import weakref
 
-from lazuli import _C
+from lazuli import _C, linalg
 from lazuli._C import Size, Tensor
 from lazuli._names import broadcast_shapes
 from lazuli.distributions import constraints
@@ -754,7 +754,7 @@ class PositiveDefiniteTransform(Transform):
         return factor @ factor.mT
 
     def _inverse(self, y):
-        return LowerCholeskyTransform().inv(_C.linalg.cholesky(y))
+        return LowerCholeskyTransform().inv(linalg.cholesky(y))
 
 
 class _Joined(Transform):

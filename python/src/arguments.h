@@ -47,7 +47,7 @@ std::vector<std::int64_t> IntegersOf(std::string_view text);  // of a default: {
 // PyTorch.
 bool LoadDType(PyObject* object, DType& out);
 std::optional<DType> DTypeNamed(std::string_view name);  // "float32", or HLO's "f32"
-std::string_view PythonName(DType dtype);  // "float32"
+std::string_view PythonName(DType dtype);                // "float32"
 // A Device, its name, or None for the default; ToDevice throws TypeError for anything else.
 bool LoadDevice(PyObject* object, std::optional<Device>& out);
 Device ToDevice(py::handle device, std::string_view op);

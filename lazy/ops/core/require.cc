@@ -46,8 +46,9 @@ lowering::Op AssertOp::Lower(lowering::LoweringContext& c, lowering::Op x) const
   if (x.dtype() != DType::kPred) return b.Error(WrongType("takes bools, not ", x.shape()));
   const int64_t n = x.shape().num_elements();
   const lowering::Op bad = b.Unary(lowering::Opcode::kNot, b.Reshape(x, {n}));
-  c.CheckNone(bad, b.Iota(Shape(DType::kS64, {n}), 0),
-              {function, what + ", but the element at position ", " does not", /*is_users=*/true});
+  lowering::CheckMessage message{function, what + ", but the element at position ", " does not"};
+  message.is_users = true;
+  c.CheckNone(bad, b.Iota(Shape(DType::kS64, {n}), 0), std::move(message));
   return x;
 }
 

@@ -238,3 +238,11 @@ def test_what_is_written_over_has_a_gradient_of_zeros():
 def test_equal_elements_share_the_gradient_of_the_extremum_of_all(name, rows):
     for row, expected in rows.items():  # PyTorch's
         assert gradients(getattr(lz, name), list(row)) == [list(expected)], row
+
+
+def test_a_gradient_that_arrives_as_it_was_given_keeps_its_history():
+    x, y, w = (lz.tensor([1.0, 2.0], requires_grad=True) for _ in range(3))
+    for output in (x, x + y, x.reshape(2)):
+        with lz.no_grad():
+            found, = grad([output], [x], [w], create_graph=True)
+        assert found.requires_grad and grad(found, w, lz.tensor([3.0, 4.0]))[0].tolist() == [3, 4]

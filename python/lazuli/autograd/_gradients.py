@@ -2,6 +2,7 @@
 
 from lazuli import _C
 from lazuli._C import Tensor
+from lazuli.autograd.grad_mode import enable_grad
 
 
 def _list(tensors):
@@ -10,6 +11,14 @@ def _list(tensors):
 
 def _gradients(given):
     return [] if given is None else _list(given)
+
+
+@enable_grad()
+def _with_history(gradients):
+    """Leaves as views of them: a gradient that arrives as it was given is returned without being a
+    leaf, and keeps only the history that a tensor has."""
+    return [g.view_as(g) if g is not None and g.requires_grad and g.is_leaf else g
+            for g in gradients]
 
 
 def grad(outputs, inputs, grad_outputs=None, retain_graph=None, create_graph=False,
@@ -32,6 +41,8 @@ def grad(outputs, inputs, grad_outputs=None, retain_graph=None, create_graph=Fal
     if materialize_grads and allow_unused is False:
         raise ValueError("grad: materialize_grads gives zeros for unused inputs, so allow_unused "
                          "must be True or left out, not False")
+    if create_graph:
+        gradients = _with_history(gradients)
     unused = bool(materialize_grads if allow_unused is None else allow_unused)
     if is_grads_batched:
         found = _batched(outputs, inputs, gradients, retain, create_graph, unused)

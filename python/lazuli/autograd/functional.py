@@ -8,7 +8,7 @@ raises an error where PyTorch's does: if an output does not depend on an input.
 
 from lazuli import _C
 from lazuli._C import Tensor
-from lazuli.autograd._gradients import grad
+from lazuli.autograd._jacobians import gradients, rows
 from lazuli.autograd.grad_mode import enable_grad
 
 __all__ = ["hessian", "hvp", "jacobian", "jvp", "vhp", "vjp"]
@@ -40,18 +40,6 @@ def _finished(results, create_graph):
     return results if create_graph else tuple(r.detach() for r in results)
 
 
-def _gradients(outputs, inputs, weights, create_graph, strict, words, allow=True):
-    """Gradients of outputs for inputs, zeros of what they do not depend on."""
-    chosen = [(o, w) for o, w in zip(outputs, weights, strict=True) if o.requires_grad]
-    found = ([None] * len(inputs) if not chosen else
-             grad([o for o, _ in chosen], inputs, [w for _, w in chosen], create_graph=create_graph,
-                  retain_graph=True, allow_unused=True))
-    for i, (g, x) in enumerate(zip(found, inputs, strict=True)):
-        if g is None and strict:
-            raise RuntimeError(f"{words} {i}. This is not allowed in strict mode.")
-    return tuple(_C.zeros_like(x) if g is None else g for g, x in zip(found, inputs, strict=True))
-
-
 def _check_weights(v, like, what):
     """The vectors that a product is taken with: of the shapes of `like`; None stands for a single
     1."""
@@ -80,8 +68,8 @@ def vjp(func, inputs, v=None, create_graph=False, strict=False):
                                              "function")
         weights = _check_weights(v, outputs, "the user-provided function returns a single Tensor "
                                  "with a single element")
-        found = _gradients(outputs, given, weights, create_graph, strict,
-                           "Output of the user-provided function is independent of input")
+        found = gradients(outputs, given, weights, create_graph, strict,
+                          "Output of the user-provided function is independent of input")
     return (_like(is_output_tuple, _finished(outputs, create_graph)),
             _like(is_input_tuple, _finished(found, create_graph)))
 
@@ -99,24 +87,11 @@ def jvp(func, inputs, v=None, create_graph=False, strict=False):
         is_output_tuple, outputs = _as_tuple("jvp", func(*given), "outputs of the user-provided "
                                              "function")
         weights = tuple(_C.zeros_like(o).requires_grad_() for o in outputs)
-        rows = _gradients(outputs, given, weights, True, strict,
-                          "Output of the user-provided function is independent of input")
-        found = _gradients(rows, weights, tangents, create_graph, False, "")
+        products = gradients(outputs, given, weights, True, strict,
+                            "Output of the user-provided function is independent of input")
+        found = gradients(products, weights, tangents, create_graph, False, "")
     return (_like(is_output_tuple, _finished(outputs, create_graph)),
             _like(is_output_tuple, _finished(found, create_graph)))
-
-
-def _rows(output, inputs, create_graph, strict):
-    """The gradients of each element of an output: for each input [*output.shape, *input.shape]."""
-    flat, rows = output.reshape(-1), []
-    for i in range(flat.numel()):
-        weight = _C.ones((), dtype=output.dtype, device=output.device)
-        rows.append(_gradients([flat[i]], inputs, [weight], create_graph, strict,
-                               "Output of the user-provided function is independent of input"))
-    if not rows:
-        return tuple(x.new_zeros((*output.shape, *x.shape)) for x in inputs)
-    return tuple(_C.stack(column).reshape((*output.shape, *x.shape))
-                 for column, x in zip(zip(*rows, strict=True), inputs, strict=True))
 
 
 def jacobian(func, inputs, create_graph=False, strict=False, vectorize=False,
@@ -133,8 +108,10 @@ def jacobian(func, inputs, create_graph=False, strict=False, vectorize=False,
         given = _prepared(given, create_graph)
         is_output_tuple, outputs = _as_tuple("jacobian", func(*given), "outputs of the "
                                              "user-provided function")
-        blocks = [_like(is_input_tuple, _finished(_rows(o, given, create_graph, strict),
-                                                  create_graph)) for o in outputs]
+        blocks = [_like(is_input_tuple, _finished(
+            rows(o, given, create_graph, strict,
+                 "Output of the user-provided function is independent of input"), create_graph))
+            for o in outputs]
     return _like(is_output_tuple, blocks)
 
 
@@ -162,8 +139,8 @@ def hessian(func, inputs, create_graph=False, strict=False, vectorize=False,
     scalar = _scalar("hessian", func)
 
     def slopes(*x):
-        return _gradients([scalar(*x)], x, [None], True, strict,
-                          "The function given to hessian is independent of input")
+        return gradients([scalar(*x)], x, [None], True, strict,
+                         "The function given to hessian is independent of input")
 
     found = jacobian(slopes, given, create_graph, strict)
     return found if is_input_tuple else found[0][0]
@@ -178,10 +155,10 @@ def vhp(func, inputs, v=None, create_graph=False, strict=False):
         tangents = _check_weights(v, given, "the input to the user-provided function is a single "
                                   "Tensor with a single element")
         output = _scalar("vhp", func)(*given)
-        slopes = _gradients([output], given, [None], True, strict,
-                            "The function given to vhp is independent of input")
-        found = _gradients(slopes, given, tangents, create_graph, strict,
-                           "The jacobian of the user-provided function is independent of input")
+        slopes = gradients([output], given, [None], True, strict,
+                           "The function given to vhp is independent of input")
+        found = gradients(slopes, given, tangents, create_graph, strict,
+                          "The jacobian of the user-provided function is independent of input")
     return (_finished((output,), create_graph)[0],
             _like(is_input_tuple, _finished(found, create_graph)))
 

@@ -1,9 +1,21 @@
-"""Functions of modules as functions of their tensors."""
+"""Transforms of functions, and functions of modules as functions of their tensors."""
 
 from lazuli import _C
+from lazuli.func._transforms import (debug_unwrap, functionalize, grad, grad_and_value, hessian,
+                                     jacfwd, jacrev, jvp, linearize, value_and_grad, vjp)
+from lazuli.nn._kinds import _BatchNorm
 from lazuli.nn.utils.stateless import functional_call
 
-__all__ = ["functional_call", "stack_module_state"]
+__all__ = ["debug_unwrap", "functional_call", "functionalize", "grad", "grad_and_value", "hessian",
+           "jacfwd", "jacrev", "jvp", "linearize", "replace_all_batch_norm_modules_",
+           "stack_module_state", "value_and_grad", "vjp"]
+
+
+def __getattr__(name):
+    if name == "vmap":
+        raise AttributeError("lazuli.func has no vmap: give the function a dim for the batch, or "
+                             "stack() its results for each sample", name=name)
+    raise AttributeError(f"module 'lazuli.func' has no attribute {name!r}", name=name)
 
 
 def stack_module_state(models):
@@ -22,3 +34,13 @@ def stack_module_state(models):
     parameters = stacked(m.named_parameters() for m in models)
     return ({name: p.requires_grad_() for name, p in parameters.items()},
             stacked(m.named_buffers() for m in models))
+
+
+def replace_all_batch_norm_modules_(root):
+    """Makes all batch norms in the module use their batch's statistics, in place: they have no
+    running statistics, which a function of tensors could not change. Returns the module."""
+    for module in root.modules():
+        if isinstance(module, _BatchNorm) and module.track_running_stats:
+            module.running_mean = module.running_var = module.num_batches_tracked = None
+            module.track_running_stats = False
+    return root

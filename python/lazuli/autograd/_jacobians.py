@@ -1,0 +1,30 @@
+"""Products with Jacobian matrices, and their rows, by backward passes: what autograd.functional and
+func have in common."""
+
+from lazuli import _C
+from lazuli.autograd._gradients import grad
+
+
+def gradients(outputs, inputs, weights, create_graph, strict=False, words="", retain=True):
+    """Gradients of outputs for inputs, zeros of what they do not depend on, which is an error with
+    strict: `words` and the input's index."""
+    chosen = [(o, w) for o, w in zip(outputs, weights, strict=True) if o.requires_grad]
+    found = ([None] * len(inputs) if not chosen else
+             grad([o for o, _ in chosen], inputs, [w for _, w in chosen], create_graph=create_graph,
+                  retain_graph=retain or create_graph, allow_unused=True))
+    for i, g in enumerate(found):
+        if g is None and strict:
+            raise RuntimeError(f"{words} {i}. This is not allowed in strict mode.")
+    return tuple(_C.zeros_like(x) if g is None else g for g, x in zip(found, inputs, strict=True))
+
+
+def rows(output, inputs, create_graph, strict=False, words=""):
+    """The gradients of each element of an output: for each input [*output.shape, *input.shape]."""
+    flat, found = output.reshape(-1), []
+    for i in range(flat.numel()):
+        weight = _C.ones((), dtype=output.dtype, device=output.device)
+        found.append(gradients([flat[i]], inputs, [weight], create_graph, strict, words))
+    if not found:
+        return tuple(x.new_zeros((*output.shape, *x.shape)) for x in inputs)
+    return tuple(_C.stack(column).reshape((*output.shape, *x.shape))
+                 for column, x in zip(zip(*found, strict=True), inputs, strict=True))

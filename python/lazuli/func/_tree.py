@@ -1,0 +1,84 @@
+"""Trees: tensors in tuples, lists and dicts of each other, as arguments and results of functions.
+
+Named tuples are tuples that keep their class; dicts are matched by their keys. All else is a leaf,
+None as well.
+"""
+
+from collections import OrderedDict
+
+
+class Structure:
+    """A tree without its leaves: str() writes each as *."""
+
+    __slots__ = ("_children", "_keys", "_kind")
+
+    def __init__(self, kind, keys, children):
+        self._kind, self._keys, self._children = kind, keys, children
+
+    def build(self, leaves):
+        """The tree with these leaves."""
+        return self._built(iter(leaves))
+
+    def _built(self, leaves):
+        if self._kind is None:
+            return next(leaves)
+        items = [child._built(leaves) for child in self._children]
+        if self._keys is not None:
+            return self._kind(zip(self._keys, items, strict=True))
+        return self._kind(*items) if hasattr(self._kind, "_fields") else self._kind(items)
+
+    def leaves(self, tree):
+        """The leaves of another tree of this structure; None if it has another one."""
+        if self._kind is None:
+            return None if _kind(tree) else [tree]
+        if _kind(tree) is not self._kind or len(tree) != len(self._children):
+            return None
+        if self._keys is not None:
+            if any(key not in tree for key in self._keys):
+                return None
+            tree = [tree[key] for key in self._keys]
+        found = [child.leaves(item) for child, item in zip(self._children, tree, strict=True)]
+        return None if None in found else [leaf for some in found for leaf in some]
+
+    def __str__(self):
+        if self._kind is None:
+            return "*"
+        items = [str(child) for child in self._children]
+        if self._keys is not None:
+            items = [f"{key!r}: {item}" for key, item in zip(self._keys, items, strict=True)]
+            return "{" + ", ".join(items) + "}"
+        if self._kind is list:
+            return "[" + ", ".join(items) + "]"
+        return "(" + ", ".join(items) + ("," if len(items) == 1 else "") + ")"
+
+
+_LEAF = Structure(None, None, ())
+
+
+def _kind(tree):
+    """The class that a tree is built of again; None for a leaf."""
+    if isinstance(tree, tuple):
+        return type(tree) if hasattr(tree, "_fields") else tuple
+    if isinstance(tree, dict):
+        return OrderedDict if isinstance(tree, OrderedDict) else dict
+    return list if isinstance(tree, list) else None
+
+
+def flatten(tree):
+    """(the leaves of a tree, its Structure)."""
+    kind = _kind(tree)
+    if kind is None:
+        return [tree], _LEAF
+    keys, items = (list(tree), tree.values()) if isinstance(tree, dict) else (None, tree)
+    leaves, children = [], []
+    for item in items:
+        found, child = flatten(item)
+        leaves += found
+        children.append(child)
+    return leaves, Structure(kind, keys, children)
+
+
+def tree_map(function, tree):
+    """The tree with function(leaf) for each leaf."""
+    leaves, structure = flatten(tree)
+    return structure.build(function(leaf) for leaf in leaves)

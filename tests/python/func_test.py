@@ -1,6 +1,5 @@
 """lazuli.func: derivatives of functions, nested in each other, of trees of tensors, beside closed forms."""
 
-import sys
 from collections import OrderedDict, namedtuple
 
 import pytest
@@ -304,7 +303,3 @@ def test_adapting_a_step_inside_a_loss_trains_through_it():
     for name in ("0.bias", "2.bias"):
         moved = [adapted({**params, name: params[name] + sign * eps}).item() for sign in (1, -1)]
         assert through[name].sum().item() == pytest.approx((moved[0] - moved[1]) / (2 * eps), rel=2e-2)
-
-
-if __name__ == "__main__":
-    sys.exit(pytest.main([__file__]))

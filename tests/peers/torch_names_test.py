@@ -70,6 +70,7 @@ def check_derivatives():
     for strict in (False, True):
         compare(lambda m, s=strict: m.autograd.functional.jacobian(lambda x, y: x * 2, tensors(m, X, Y), strict=s))
     compare(lambda m: m.autograd.functional.vjp(one(m), tensors(m, X)[0]))
+    compare(lambda m: m.autograd.functional.jvp(lambda x, y: (x, y.reshape(-1)), tensors(m, X, Y), tensors(m, W, X)))
     compare(lambda m: m.autograd.functional.hessian(one(m), tensors(m, X)[0]))
     compare(lambda m: m.autograd.functional.jacobian(one(m), 3.0))
     # A history of their own.

@@ -1,5 +1,7 @@
 """lazuli.func: derivatives of functions, nested in each other, of trees of tensors, beside closed forms."""
 
+import gc
+import weakref
 from collections import OrderedDict, namedtuple
 
 import pytest
@@ -75,6 +77,16 @@ def test_trees_keep_their_structure():
         back((ones,))
 
 
+def test_objects_of_other_classes_reach_the_function_as_they_are():
+    class Options(dict):
+        power = 3
+
+    assert grad(lambda x, options: (x**options.power).sum() * options["by"])(vector(), Options(by=2)).tolist() == [6, 24, 54]
+    with pytest.raises(ValueError, match="grad: takes tensors to differentiate for, not Options"):
+        grad(lambda options: options["x"].sum())(Options(x=vector()))
+    assert jvp(lambda x: x.view(1, 3).max(1), (vector(),), (vector(),))[1][0].tolist() == [3]
+
+
 def test_vjp_gives_products_as_often_as_it_is_called():
     x, y = vector(), vector() + 1
     output, back = vjp(lambda x, y: (x * y, x.sum()), x, y)
@@ -138,7 +150,8 @@ def test_transforms_nest():
     assert grad(lambda x: jvp(cubes, (x,), (x,))[1])(v).tolist() == [9, 36, 81]
     assert grad(lambda t: linearize(cubes, v)[1](t))(v).tolist() == [3, 12, 27]
     _, back = vjp(lambda x: x**2, v)
-    assert grad(lambda w: (back(w)[0]**2).sum())(lz.ones(3)).tolist() == [8, 32, 72]
+    found = grad(lambda w: (back(w)[0]**2).sum())(lz.ones(3))
+    assert found.tolist() == [8, 32, 72] and not found.requires_grad
     assert grad(lambda x: jacfwd(lambda y: y * x)(x).sum() + grad(lambda y: (y * x).sum())(v).sum())(v).tolist() == [2, 2, 2]
 
 
@@ -242,6 +255,22 @@ def test_a_function_that_raises_leaves_no_level_behind():
         with pytest.raises(ZeroDivisionError):
             grad(grad(lambda x: 1 / 0))(vector())
     assert not grad(cubes)(vector()).requires_grad and lz.is_grad_enabled()
+
+
+def test_arguments_live_as_long_as_what_needs_them():
+    seen = []
+
+    def f(x):
+        seen.append(weakref.ref(x))
+        return cubes(x)
+
+    grad(f)(vector())
+    _, back = vjp(f, vector())
+    gc.collect()
+    assert seen[0]() is None and seen[1]() is not None and back(lz.tensor(1.0))[0].tolist() == [3, 12, 27]
+    del back
+    gc.collect()
+    assert seen[1]() is None
 
 
 def test_functions_keep_their_names_and_some_need_nothing():

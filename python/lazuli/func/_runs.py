@@ -18,8 +18,9 @@ from lazuli.func._tree import flatten, tree_map
 
 
 class _State(threading.local):
-    depth = 0  # transforms whose functions run now
-    own = {}  # the leaves that they and those inside of them made, by identity
+    def __init__(self):
+        self.depth = 0  # transforms whose functions run now
+        self.own = {}  # the leaves that they and those inside of them made, by identity
 
 
 _state = _State()
@@ -30,14 +31,14 @@ def level():
     """A context in which a transform runs its function, with histories on. It gives whether results
     may have a history: no_grad() and inference_mode() around a transform turn only that off."""
     recorded = _C.grad_enabled()
-    if not _state.depth:
-        _state.own = {}
     _state.depth += 1
     try:
         with inference_mode(False):  # and with histories
             yield recorded
     finally:
         _state.depth -= 1
+        if not _state.depth:
+            _state.own = {}
 
 
 def _leaves_elsewhere(tensors, own):

@@ -1,7 +1,7 @@
 """Trees: tensors in tuples, lists and dicts of each other, as arguments and results of functions.
 
-Named tuples are tuples that keep their class; dicts are matched by their keys. All else is a leaf,
-None as well.
+Named tuples keep their class, and other classes of tuples become tuples. Dicts are matched by their
+keys. All else is a leaf: None, and objects of other classes of lists and dicts.
 """
 
 from collections import OrderedDict
@@ -59,9 +59,7 @@ def _kind(tree):
     """The class that a tree is built of again; None for a leaf."""
     if isinstance(tree, tuple):
         return type(tree) if hasattr(tree, "_fields") else tuple
-    if isinstance(tree, dict):
-        return OrderedDict if isinstance(tree, OrderedDict) else dict
-    return list if isinstance(tree, list) else None
+    return type(tree) if type(tree) in (list, dict, OrderedDict) else None
 
 
 def flatten(tree):
@@ -69,7 +67,7 @@ def flatten(tree):
     kind = _kind(tree)
     if kind is None:
         return [tree], _LEAF
-    keys, items = (list(tree), tree.values()) if isinstance(tree, dict) else (None, tree)
+    keys, items = (list(tree), tree.values()) if hasattr(kind, "keys") else (None, tree)
     leaves, children = [], []
     for item in items:
         found, child = flatten(item)

@@ -449,8 +449,7 @@ def check_reparametrised(name):
         y = (other.mean * torch.arange(1, x.shape[-1] + 1, dtype=torch.float64)).sum()
     expected = torch.autograd.grad(y, [s, t], allow_unused=True)
     for one, two in zip(found, expected, strict=True):
-        assert (one is None) == (two is None)
-        if one is not None:
+        if two is not None:
             np.testing.assert_allclose(one.numpy(), two.numpy(), rtol=0.08, atol=0.02)
 
 

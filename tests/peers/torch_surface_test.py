@@ -28,7 +28,7 @@ SEED = sys.argv[3] if len(sys.argv) > 3 else "0"
 # What is not compared, by name of the function, and why.
 LEFT_OUT = {
     r"set_default_dtype|set_printoptions|\w*set_rng_state|set_grad_enabled": "they would change what follows",
-    r"rand\w*|(feature_)?(alpha_)?dropout(1d|2d|3d)?_?|\w*seed|normal_?|bernoulli_?|multinomial|uniform|exponential_|geometric_|cauchy_|log_normal_|uniform_|kaiming\w*|xavier\w*|trunc_normal_|orthogonal_|sparse_|gumbel_softmax": "random numbers are not torch's",
+    r"rand\w*|(feature_)?(alpha_)?dropout(1d|2d|3d)?_?|\w*seed|normal_?|bernoulli_?|binomial|multinomial|poisson|sample_dirichlet|standard_gamma|uniform|exponential_|geometric_|cauchy_|log_normal_|uniform_|kaiming\w*|xavier\w*|trunc_normal_|orthogonal_|sparse_|gumbel_softmax": "random numbers are not torch's",
     r"svd|eigh?|qr|geqrf|(svd|pca)_lowrank|lobpcg|ldl_factor(_ex)?": "vectors may have other signs, and exchanges of rows another order",
     r"empty\w*": "torch leaves the elements as they are",
     r"get_rng_state|numpy|tolist|__\w+__|is_tensor|equal|stride|name|data|grad|T|mT": "no tensor comes out, or it is tested elsewhere",

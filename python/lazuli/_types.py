@@ -162,7 +162,7 @@ Tensor.polygamma_ = polygamma_
 # Methods in place that PyTorch has as functions, too.
 IN_PLACE = ("abs acos acosh arccos arccosh arcsin arcsinh arctan arctanh asin asinh atan atanh "
             "ceil celu clamp clamp_max clamp_min clip conj_physical cos cosh deg2rad detach "
-            "dropout elu erf erfc exp exp2 expm1 fill fix floor frac i0 index_put ldexp log log10 "
+            "dropout elu erf erfc exp exp2 expm1 fill fix floor frac i0 ldexp log log10 "
             "log1p log2 logit nan_to_num neg negative rad2deg reciprocal relu round rsqrt selu sgn "
             "sigmoid sin sinc sinh sqrt square tan tanh threshold trunc xlogy zero").split()
 FUNCTIONS |= {f"{_name}_": getattr(Tensor, f"{_name}_")

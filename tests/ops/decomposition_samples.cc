@@ -152,6 +152,7 @@ void AddSpectral(Table& table) {
       .Add({.vectors = true}, {Random(DType::kF64, {2, 3, 3})})
       .AddEdge({.vectors = false}, {Random(DType::kC64, {2, 2})})
       .AddEdge({.vectors = true}, {Random(DType::kF32, {0, 0})})
+      .GradientsOfResults(1)  // vectors have any phase
       .DeviceTolerance(kTolerance);
   table.Op<SvdOp>()
       .Add({.full_matrices = false, .vectors = true}, {Random(DType::kF64, {2, 3, 2})})

@@ -21,7 +21,7 @@ enum class Algorithm : uint8_t {
 
 struct CheckInfoOp {
   Algorithm what;
-  LAZULI_OP("check_info", "lazuli::check_info", what);
+  LAZULI_OP("check_info", "xla::check_info", what);
   static constexpr OpDoc kDoc{
       "The operands behind info; the run fails where an info of a decomposition is not 0.",
       {"info", "results"}};

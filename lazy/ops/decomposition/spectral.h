@@ -47,7 +47,7 @@ enum class Gauge : uint8_t { kEigh, kEig, kSvd };
 
 struct CheckGaugeOp {
   Gauge gauge;
-  LAZULI_OP("check_gauge", "lazuli::check_gauge", gauge);
+  LAZULI_OP("check_gauge", "xla::check_gauge", gauge);
   static constexpr OpDoc kDoc{
       "x; the run fails where an element of `phase`, the change of a loss with the phases of "
       "vectors, is not small.",

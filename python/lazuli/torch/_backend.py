@@ -11,7 +11,7 @@ from torch.fx.passes.infra.partitioner import CapabilityBasedPartitioner
 from torch.fx.passes.operator_support import OperatorSupportBase
 from torch.fx.passes.split_module import split_module
 
-from lazuli.torch import _pools, _random, _rows
+from lazuli.torch import _pools, _random, _recurrent, _rows
 from lazuli.torch._aliases import guarded, keep_what_is_written_to
 from lazuli.torch._program import Partial, Program, refusals
 
@@ -178,7 +178,7 @@ def backend(gm, example_inputs, **options):
 
     compilers = {f"{name}_compiler": functools.partial(_compile, kind, random) for name, kind in
                  {"fw": "forward", "bw": "backward", "inference": "inference"}.items()}
-    with plain_functions():
+    with plain_functions(), _recurrent.whole(gm):
         return guarded(gm, example_inputs,
                        aot_autograd(**compilers, decompositions=decompositions(),
                                     keep_inference_input_mutations=True))

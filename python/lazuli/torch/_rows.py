@@ -14,7 +14,7 @@ import types
 import torch
 
 import lazuli as lz
-from lazuli.torch import _grouped
+from lazuli.torch import _grouped, _recurrent
 
 F = lz.nn.functional
 # Where tensors are and how they lie is not lazuli's business here; what is given is always what it
@@ -371,6 +371,8 @@ ROWS = {
     **{f"{name}_backward": _upsample_backward(mode) for name, mode in UPSAMPLING.items()},
     "_grouped_mm": _grouped.grouped_mm, "transformers.grouped_mm_fallback": _grouped.product,
     "transformers.grouped_mm_fallback_backward": _grouped.product_backward,
+    "lazuli.recurrent": _recurrent.recurrent,
+    "lazuli.recurrent_backward": _recurrent.recurrent_backward,
     # Numbers of the host that a traced optimiser computes with: f64 scalars.
     "_local_scalar_dense": lambda x: x.to(lz.float64 if x.dtype.is_floating_point else lz.int64),
 }

@@ -22,7 +22,7 @@ from torch.utils import _pytree as pytree
 
 import lazuli as lz
 from lazuli._C.hlo import _compile_once
-from lazuli.torch import _attributes, _backend, _random, _rows
+from lazuli.torch import _attributes, _backend, _random, _recurrent, _rows
 from lazuli.torch._known import Known
 from lazuli.torch._program import Recorder, refused_text
 from lazuli.torch._report import events, is_users
@@ -174,7 +174,7 @@ def _compiling(value):
 
 class _Stands(TorchFunctionMode):
     """Within this, the step's own tensors stand for the model's parameters and buffers, also where
-    those are reached by a list or a closure."""
+    those are reached by a list or a closure, and recurrent layers are one function each."""
 
     def __init__(self, model, own):
         super().__init__()
@@ -184,6 +184,7 @@ class _Stands(TorchFunctionMode):
         self.named = named  # held, so that no other tensor has their ids
 
     def __torch_function__(self, function, types, arguments=(), keywords=None):
+        function = _recurrent.WHOLE.get(function, function)
         return function(*pytree.tree_map_only(torch.Tensor, self._own, arguments),
                         **pytree.tree_map_only(torch.Tensor, self._own, keywords or {}))
 

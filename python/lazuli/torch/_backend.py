@@ -178,7 +178,12 @@ def backend(gm, example_inputs, **options):
 
     compilers = {f"{name}_compiler": functools.partial(_compile, kind, random) for name, kind in
                  {"fw": "forward", "bw": "backward", "inference": "inference"}.items()}
-    with plain_functions(), _recurrent.whole(gm):
-        return guarded(gm, example_inputs,
-                       aot_autograd(**compilers, decompositions=decompositions(),
-                                    keep_inference_input_mutations=True))
+    compile_graph = aot_autograd(**compilers, decompositions=decompositions(),
+                                 keep_inference_input_mutations=True)
+
+    def compile_whole(gm, arguments):
+        with _recurrent.whole(gm):
+            return compile_graph(gm, arguments)
+
+    with plain_functions():
+        return guarded(gm, example_inputs, compile_whole)

@@ -18,8 +18,8 @@ _LIBRARY = torch.library.Library("lazuli", "FRAGMENT")
 _LAYERS = ("Tensor input, Tensor[] hx, Tensor[] params, bool biases, int layers, bool "
            "bidirectional, bool batch_first")
 _LIBRARY.define(f"recurrent(str kind, bool keeps, {_LAYERS}) -> Tensor[]")
-_LIBRARY.define("recurrent_backward(str kind, bool[] wanted, Tensor?[] gradients, Tensor output, "
-                f"Tensor[] kept, {_LAYERS}) -> Tensor[]")
+_LIBRARY.define("recurrent_backward(str kind, bool[] wanted, Tensor?[] gradients, Tensor[] kept, "
+                f"{_LAYERS}) -> Tensor[]")
 _FUNCTIONS = {kind: getattr(torch._VF, kind) for kind in ("lstm", "gru", "rnn_tanh", "rnn_relu")}
 _GATES = {"lstm": 4, "gru": 3}
 _KEPT = {"lstm": 5, "gru": 5}  # arrays that the gradient of a layer reads
@@ -56,8 +56,8 @@ class _Layers(typing.NamedTuple):
         return _KEPT.get(self.kind, 1) + self.projected
 
     def kept_sizes(self):
-        """The sizes of what is kept: of each layer its input, but of the first one's, and of each
-        direction its arrays."""
+        """The sizes of what is kept: the arrays of each layer and direction, before them the input
+        of each layer but the first, and last the results, which a program may write to."""
         batch_dim = 0 if self.batch_first else 1
         steps, batch = self.input.shape[1 - batch_dim], self.input.shape[batch_dim]
         hidden = self.params[0].shape[0] // _GATES.get(self.kind, 1)
@@ -65,6 +65,11 @@ class _Layers(typing.NamedTuple):
             if layer > 0 and direction == 0:
                 yield steps, batch, self.directions * self.hx[0].shape[2]
             yield from [(steps, batch, hidden)] * self.kept
+        yield steps, batch, self.directions * self.hx[0].shape[2]
+
+    def by_steps(self, output):
+        """[T, B, n] of a result."""
+        return output.transpose(0, 1) if self.batch_first else output
 
     def call(self, function):
         """[output, last states...] of a function that has torch's arguments."""
@@ -115,7 +120,7 @@ def _gradients_of(layers, wanted, gradients, create_graph):
     return [torch.zeros_like(t) if g is None else g for g, t in zip(found, tensors, strict=True)]
 
 
-def _run_backward(kind, wanted, gradients, output, kept, *given):
+def _run_backward(kind, wanted, gradients, kept, *given):
     layers = _Layers(kind, *given)
     with torch.enable_grad():
         leaves = [t.detach().requires_grad_(w)
@@ -123,7 +128,7 @@ def _run_backward(kind, wanted, gradients, output, kept, *given):
         return _gradients_of(layers.of(leaves), wanted, gradients, False)
 
 
-def _backward_shapes(kind, wanted, gradients, output, kept, *given):
+def _backward_shapes(kind, wanted, gradients, kept, *given):
     tensors = _Layers(kind, *given).tensors
     return [t.new_empty(t.shape) for t, w in zip(tensors, wanted, strict=True) if w]
 
@@ -137,7 +142,7 @@ class _Function(torch.autograd.Function):
         results, kept = made[:1 + len(layers.hx)], made[1 + len(layers.hx):]
         # The tensors are saved apart: the context would hold them in a cycle.
         ctx.layers = layers.of([None] * len(tensors))
-        ctx.save_for_backward(*tensors, results[0], *kept)
+        ctx.save_for_backward(*tensors, *kept)
         ctx.set_materialize_grads(False)
         return tuple(results)
 
@@ -151,7 +156,7 @@ class _Function(torch.autograd.Function):
         else:
             kind, *given = layers
             found = torch.ops.lazuli.recurrent_backward(
-                kind, wanted, gradients, saved[count], list(saved[count + 1:]), *given)
+                kind, wanted, gradients, list(saved[count:]), *given)
         found = iter(found)
         return None, *(next(found) if w else None for w in wanted)
 
@@ -206,18 +211,20 @@ WHOLE = {function: _whole(kind, function) for kind, function in _FUNCTIONS.items
 @contextlib.contextmanager
 def whole(gm):
     """Within this, recurrent layers of dynamo's graph are traced as one function each."""
-    nodes = {n: n.target for n in gm.graph.nodes if n.op == "call_function" and n.target in WHOLE}
+    nodes = {n: n.target for g in gm.modules() if isinstance(g, torch.fx.GraphModule)
+             for n in g.graph.nodes if n.op == "call_function" and n.target in WHOLE}
+    owners = {n.graph.owning_module for n in nodes}
     for node, function in nodes.items():
         node.target = WHOLE[function]
     try:
-        if nodes:
-            gm.recompile()
+        for owner in owners:
+            owner.recompile()
         yield
     finally:
         for node, function in nodes.items():
             node.target = function
-        if nodes:
-            gm.recompile()
+        for owner in owners:
+            owner.recompile()
 
 
 # --- the functions in lazuli
@@ -247,19 +254,20 @@ class _Saved:
         self.tensors.append(tensor)
         return len(self.tensors) - 1
 
-    def kept(self):
+    def kept(self, output):
         made = []
         for i, (layer, direction) in enumerate(self.layers.cells):
             of_cell = self.tensors[i * self.each:(i + 1) * self.each]
             made += of_cell[:1] if layer > 0 and direction == 0 else []
             made += of_cell[self.first_kept:]
-        return [t.detach() for t in made]
+        return [t.detach() for t in [*made, self.layers.by_steps(output)]]
 
-    def given(self, output, kept):
+    def given(self, kept):
         """{place: tensor} of what was kept, and of the layers' results, which are what the next one
         was given."""
-        layers, made, kept = self.layers, {}, iter(kept)
-        inputs = {layers.layers: output.transpose(0, 1) if layers.batch_first else output}
+        layers, made = self.layers, {}
+        *kept, output = kept
+        kept, inputs = iter(kept), {layers.layers: output}
         for i, (layer, direction) in enumerate(layers.cells):
             if layer > 0:
                 inputs[layer] = next(kept) if direction == 0 else inputs[layer]
@@ -278,13 +286,13 @@ def recurrent(kind, keeps, *given):
         return layers.call(getattr(lz, kind))
     saved = _Saved(layers)
     _, made = saved.record(lambda place: saved.tensors[place])
-    return [t.detach() for t in made] + saved.kept()
+    return [t.detach() for t in made] + saved.kept(made[0])
 
 
-def recurrent_backward(kind, wanted, gradients, output, kept, *given):
+def recurrent_backward(kind, wanted, gradients, kept, *given):
     """What is recorded of the layers again is used by nobody, and no part of the program."""
     saved = _Saved(_Layers(kind, *given))
-    known = saved.given(output, kept)
+    known = saved.given(kept)
     leaves, made = saved.record(
         lambda place: known[place] if place in known else saved.tensors[place])
     some = [i for i, g in enumerate(gradients) if g is not None]

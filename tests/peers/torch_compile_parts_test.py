@@ -9,6 +9,7 @@ Each case is called with several sizes, and gives what eager gives from the same
 
 import contextlib
 import sys
+import unittest.mock
 import warnings
 
 
@@ -88,6 +89,42 @@ def check_assertion():
         raise AssertionError("an assertion about elements was dropped")
 
 
+def check_recurrent(name, layer, **options):
+    """A recurrent layer is one function of the graph, however many steps there are, with eager's values and gradients."""
+    import torch
+    from lazuli.torch import _program
+    torch.manual_seed(3)
+    model, texts, compile_once = layer(3, 4, num_layers=2, dtype=torch.float64, **options), [], _program._compile_once
+
+    def keep_text(module, threads):
+        texts.append(str(module))
+        return compile_once(module, threads)
+
+    for steps in (3, 9):
+        torch._dynamo.reset()
+        compiled = torch.compile(model, backend="lazuli")
+        x = torch.randn(2, steps, 3, dtype=torch.float64, requires_grad=True)
+        made = []
+        with unittest.mock.patch.object(_program, "_compile_once", keep_text):
+            for forward in (model, compiled):
+                torch.manual_seed(4)
+                output, last = forward(x)
+                output.mul_(2)  # what the gradient reads is apart
+                last = last if isinstance(last, tuple) else (last,)
+                loss = output.sin().sum() + sum(state.cos().sum() for state in last)
+                made.append([output, *last, *torch.autograd.grad(loss, [x, *model.parameters()])])
+        for ours, theirs in zip(made[1], made[0], strict=True):
+            assert ours.stride() == theirs.stride(), (name, ours.stride(), theirs.stride())
+            assert torch.allclose(ours, theirs, atol=1e-12), (name, steps, (ours - theirs).abs().max())
+    lines = [len(text.splitlines()) for text in texts]
+    assert len(lines) == 4, lines  # forward and backward, of two numbers of steps
+    assert lines[:2] == lines[2:], f"{name}: programs of 3 steps have {lines[:2]} lines, of 9 {lines[2:]}"
+    cells = 4 if options.get("bidirectional") else 2
+    loops = [text.count(" while(") for text in texts]
+    assert loops == [cells] * 4, f"{name}: {loops} loops of {cells} layers and directions"
+    print(name, flush=True)
+
+
 def main(folder):
     sys.path.insert(0, folder)
     warnings.simplefilter("ignore")
@@ -97,6 +134,11 @@ def main(folder):
         print(case[0], flush=True)
     check_gradients()
     check_assertion()
+    from torch import nn
+    check_recurrent("LSTM", nn.LSTM, bidirectional=True, batch_first=True)
+    check_recurrent("LSTM with projections", nn.LSTM, proj_size=2, batch_first=True)
+    check_recurrent("GRU", nn.GRU, batch_first=True)
+    check_recurrent("RNN", nn.RNN, nonlinearity="relu", bidirectional=True, batch_first=True, bias=False)
     return 0
 
 

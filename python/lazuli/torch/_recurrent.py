@@ -15,8 +15,7 @@ import lazuli as lz
 from lazuli.autograd.graph import saved_tensors_hooks
 
 _LIBRARY = torch.library.Library("lazuli", "FRAGMENT")
-_LAYERS = ("Tensor input, Tensor[] hx, Tensor[] params, bool biases, int layers, bool "
-           "bidirectional, bool batch_first")
+_LAYERS = "Tensor input, Tensor[] hx, Tensor[] params, bool biases, int layers, bool bidirectional"
 _LIBRARY.define(f"recurrent(str kind, bool keeps, {_LAYERS}) -> Tensor[]")
 _LIBRARY.define("recurrent_backward(str kind, bool[] wanted, Tensor?[] gradients, Tensor[] kept, "
                 f"{_LAYERS}) -> Tensor[]")
@@ -26,7 +25,7 @@ _KEPT = {"lstm": 5, "gru": 5}  # arrays that the gradient of a layer reads
 
 
 class _Layers(typing.NamedTuple):
-    """The arguments of a recurrent layer's function, of torch or of lazuli."""
+    """The arguments of a recurrent layer's function, of torch or of lazuli; input [T, B, n]."""
 
     kind: str
     input: typing.Any
@@ -35,7 +34,6 @@ class _Layers(typing.NamedTuple):
     biases: bool
     layers: int
     bidirectional: bool
-    batch_first: bool
 
     @property
     def directions(self):
@@ -58,8 +56,7 @@ class _Layers(typing.NamedTuple):
     def kept_sizes(self):
         """The sizes of what is kept: the arrays of each layer and direction, before them the input
         of each layer but the first, and last the results, which a program may write to."""
-        batch_dim = 0 if self.batch_first else 1
-        steps, batch = self.input.shape[1 - batch_dim], self.input.shape[batch_dim]
+        steps, batch = self.input.shape[:2]
         hidden = self.params[0].shape[0] // _GATES.get(self.kind, 1)
         for layer, direction in self.cells:
             if layer > 0 and direction == 0:
@@ -67,15 +64,11 @@ class _Layers(typing.NamedTuple):
             yield from [(steps, batch, hidden)] * self.kept
         yield steps, batch, self.directions * self.hx[0].shape[2]
 
-    def by_steps(self, output):
-        """[T, B, n] of a result."""
-        return output.transpose(0, 1) if self.batch_first else output
-
     def call(self, function):
         """[output, last states...] of a function that has torch's arguments."""
         hx = self.hx if self.kind == "lstm" else self.hx[0]
         return list(function(self.input, hx, self.params, self.biases, self.layers, 0.0, False,
-                             self.bidirectional, self.batch_first))
+                             self.bidirectional, False))
 
     @property
     def tensors(self):
@@ -101,10 +94,8 @@ def _run(kind, keeps, *given):
 
 def _shapes(kind, keeps, *given):
     layers = _Layers(kind, *given)
-    new, (rows, columns) = layers.input.new_empty, layers.input.shape[:2]
-    steps, batch = (columns, rows) if layers.batch_first else (rows, columns)
-    output = new((steps, batch, layers.directions * layers.hx[0].shape[2]))
-    return [torch.empty_like(output.transpose(0, 1)) if layers.batch_first else output,
+    new = layers.input.new_empty
+    return [new((*layers.input.shape[:2], layers.directions * layers.hx[0].shape[2])),
             *(new(state.shape) for state in layers.hx),
             *(new(sizes) for sizes in (layers.kept_sizes() if keeps else ()))]
 
@@ -199,8 +190,10 @@ def _whole(kind, function):
         hx = list(hx) if kind == "lstm" else [hx]
         if not _is_whole([x, *hx, *params], dropout, train, count):
             return function(*given)
-        return tuple(torch.ops.lazuli.recurrent(kind, False, x, hx, list(params), biases, count,
-                                                bidirectional, batch_first))
+        output, *last = torch.ops.lazuli.recurrent(kind, False, x.transpose(0, 1) if batch_first
+                                                   else x, hx, list(params), biases, count,
+                                                   bidirectional)
+        return (output.transpose(0, 1) if batch_first else output, *last)
 
     return layers
 
@@ -260,7 +253,7 @@ class _Saved:
             of_cell = self.tensors[i * self.each:(i + 1) * self.each]
             made += of_cell[:1] if layer > 0 and direction == 0 else []
             made += of_cell[self.first_kept:]
-        return [t.detach() for t in [*made, self.layers.by_steps(output)]]
+        return [t.detach() for t in [*made, output]]
 
     def given(self, kept):
         """{place: tensor} of what was kept, and of the layers' results, which are what the next one

@@ -325,7 +325,7 @@ py::object NumberOf(const Signature& signature, PyObject* object) {
 }
 
 void ThrowWrongType(const Signature& signature, std::size_t parameter, PyObject* got) {
-  const std::string type = Py_TYPE(got)->tp_name;
+  const std::string type = PyType_Check(got) != 0 ? "type" : Py_TYPE(got)->tp_name;
   std::string message = signature.name + ": " + signature.parameters[parameter].name + " must be " +
                         std::string(signature.parameters[parameter].type) + ", not " + type;
   const bool wants_tensor = signature.parameters[parameter].type.starts_with("Tensor");

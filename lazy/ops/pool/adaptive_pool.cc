@@ -1,5 +1,6 @@
 // Adaptive pooling: window i of m reaches from floor(i n / m) to ceil((i + 1) n / m).
 #include <algorithm>
+#include <numeric>
 #include <string_view>
 
 #include "lazy/ops/core/dims.h"
@@ -49,13 +50,17 @@ Tensor AdaptiveAvgPool2d(const Tensor& x, Pair size) {
 
 namespace {
 
+// The most elements of a window: window i begins f / m elements before i n / m, where f is a multiple
+// of the common divisor below m, and has ceil((f + n) / m).
+int64_t LargestWindow(int64_t n, int64_t m) {
+  if (m == 0) return 1;
+  const int64_t rest = n - std::gcd(n, m);
+  return 1 + rest / m + (rest % m == 0 ? 0 : 1);
+}
+
 // [m, k]: the positions in each window, k being the most; the last one several times.
 Tensor WindowPositions(int64_t n, int64_t m, backend::Device device) {
-  int64_t k = 1;
-  const auto begin = [&](int64_t i) { return i * n / m; };
-  const auto end = [&](int64_t i) { return ((i + 1) * n + m - 1) / m; };
-  for (int64_t i = 0; i < m; ++i) k = std::max(k, end(i) - begin(i));
-  const Dims plane{m, k};
+  const Dims plane{m, LargestWindow(n, m)};
   const auto number = [](int64_t v) { return Constant(static_cast<double>(v), DType::kS64); };
   const Tensor row = Positions(plane, 0, device);
   const Tensor first = FloorDivide(row * static_cast<double>(n), number(m));

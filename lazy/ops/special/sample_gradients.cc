@@ -215,15 +215,24 @@ Tensor WideFloats(std::string_view op, const Tensor& x) {
 }  // namespace
 
 Tensor StandardGammaGrad(const Tensor& x, const Tensor& output) {
-  const Tensor a = WideFloats("standard_gamma_grad", x),
-               sample = WideFloats("standard_gamma_grad", output);
+  constexpr char kOp[] = "standard_gamma_grad";
+  if (x.shape().dims() != output.shape().dims()) {
+    ThrowRecordError(kOp, InvalidArgument("takes x and output of the same dims, not ", x.shape(),
+                                          " and ", output.shape()));
+  }
+  const Tensor a = WideFloats(kOp, x), sample = WideFloats(kOp, output);
   const Tensor slope = Record(GammaSlopeOp{}, a, sample, Digamma(a));
   return To(slope, x.dtype());
 }
 
 Tensor DirichletGrad(const Tensor& x, const Tensor& alpha, const Tensor& total) {
-  const Tensor sample = WideFloats("dirichlet_grad", x), a = WideFloats("dirichlet_grad", alpha),
-               sum = WideFloats("dirichlet_grad", total);
+  constexpr char kOp[] = "dirichlet_grad";
+  if (x.shape().dims() != alpha.shape().dims() || x.shape().dims() != total.shape().dims()) {
+    ThrowRecordError(kOp, InvalidArgument("takes x, alpha and total of the same dims, not ",
+                                          x.shape(), ", ", alpha.shape(), " and ", total.shape()));
+  }
+  const Tensor sample = WideFloats(kOp, x), a = WideFloats(kOp, alpha),
+               sum = WideFloats(kOp, total);
   const Tensor slope = Record(BetaSlopeOp{}, sample, a, sum - a, Digamma(a) - Digamma(sum));
   return To(slope, x.dtype());
 }

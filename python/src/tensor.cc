@@ -138,7 +138,9 @@ py::object To(const Tensor& x, py::handle dtype, py::handle device) {
   DType to;
   if (!dtype.is_none()) {
     if (!LoadDType(dtype.ptr(), to))
-      ThrowTypeError("to: dtype must be DType, not " + std::string(Py_TYPE(dtype.ptr())->tp_name));
+      ThrowTypeError(
+          "to: dtype must be DType, not " +
+          std::string(PyType_Check(dtype.ptr()) != 0 ? "type" : Py_TYPE(dtype.ptr())->tp_name));
     result = result.to(to);
   }
   if (!device.is_none()) result = result.to(ToDevice(device, "to"));

@@ -3,6 +3,7 @@
 #include <numeric>
 #include <string_view>
 
+#include "ir/support/wrong_type.h"
 #include "lazy/ops/core/dims.h"
 #include "lazy/ops/core/functions.h"
 #include "lazy/ops/core/wide.h"
@@ -39,6 +40,8 @@ Tensor AdaptiveAvgPool2d(const Tensor& x, Pair size) {
                      InvalidArgument("takes x [N, C, H, W] and a size from 1 on, not ", x.shape(),
                                      " and ", PairText(size)));
   }
+  if (!IsFloat(x.dtype()))
+    ThrowRecordError("adaptive_avg_pool2d", WrongType("takes floats, not ", x.shape()));
   const int64_t h = x.dim(2), w = x.dim(3);
   if (h % size[0] == 0 && w % size[1] == 0) {
     const Pair kernel{h / size[0], w / size[1]};

@@ -135,7 +135,7 @@ Tensors ProdOp::Vjp(const Saved& s, const Tensor& dy) const {
   const Tensor other_zero = Spread(Sum(zeros, dims), shape, dims) - zeros;
   const Tensor factor = Where(Eq(left, Constant(0, left.dtype())), one,
                               Where(Eq(left, Constant(1, left.dtype())), other_zero, zero));
-  return {To(Spread(dy, shape, dims) * (others * factor), dy.dtype())};
+  return {To(Wide(Spread(dy, shape, dims)) * (others * factor), dy.dtype())};
 }
 
 lowering::Op AmaxOp::Lower(lowering::Builder& b, lowering::Op x) const {

@@ -507,6 +507,10 @@ Tensor ViewView(const Tensor& x, DType dtype) {
                                      "; strides are (", Join(GeometryOf(x).strides, ", "),
                                      "), the offset is ", GeometryOf(x).offset));
   };
+  const auto is_part = [](DType t) { return t != DType::kPred && ir::Row(t).bits < 8; };
+  if (is_part(x.dtype()) || is_part(dtype))
+    fits(ir::Row(x.dtype()).bits == ir::Row(dtype).bits,
+         "an element of fewer than 8 bits has a byte of memory");
   if (from != to) {
     fits(!dims.empty(), "elements of another size need a dim");
     fits(geometry.strides.back() == 1, "the last stride must be 1");

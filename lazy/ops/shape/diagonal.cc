@@ -82,6 +82,7 @@ Tensor TriangleIndices(FunctionName op, int64_t rows, int64_t columns, bool lowe
   const Tensor mask = lower ? Le(column, row) : Ge(column, row);
   const int64_t n = lower ? CountBelow(rows, columns, offset)
                           : rows * columns - CountBelow(rows, columns, offset - 1);
+  if (n == 0) return FullConstant(Shape(dtype.value_or(DType::kS64), {2, 0}), 0, device);
   return To(Clone(Transpose(NonzeroStatic(mask, n, 0), 0, 1)), dtype.value_or(DType::kS64));
 }
 

@@ -1,6 +1,7 @@
 // Loops over the first dim of arrays, the steps of a recurrence, as one HLO while.
 #pragma once
 
+#include <cstdint>
 #include <vector>
 
 #include "absl/functional/function_ref.h"
@@ -10,8 +11,8 @@
 
 namespace lazuli::lazy {
 
-// What a body of a loop sees: the number of its step, s64[], and the arrays of the step before and
-// of all steps. Ops of another builder than this one are not there.
+// The arguments of a loop's body: the number of its step, s64[]; the arrays that the step before made;
+// and arrays that stay the same in all steps. The body uses ops of the builder b alone.
 struct LoopStep {
   lowering::Builder& b;
   lowering::Op number;
@@ -24,8 +25,8 @@ struct LoopStep {
 
 enum class StepOrder : uint8_t { kForward, kBackward };
 
-// Runs `body` for each of `count` steps, from the first or from the last one. It makes the carried
-// arrays of the next step, which begin as `carried`; returned are those of the last one.
+// Runs `body` for each of `count` steps, from the first or from the last one. The body returns the carried
+// arrays of the next step; the first step gets `carried`. Returns those of the last step.
 std::vector<lowering::Op> ForEachStep(
     lowering::Builder& builder, int64_t count, StepOrder order,
     absl::Span<const lowering::Op> carried, absl::Span<const lowering::Op> fixed,

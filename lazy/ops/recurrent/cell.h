@@ -46,11 +46,21 @@ struct CellStep {
 };
 
 // The gradients of a step: for the sums of the gates that come from the input and from the hidden
-// state, and for the last step's states as far as they do not pass the gates; undefined: 0.
+// state, and for the states before the step without the part that goes through the gates (undefined: 0).
 template <class V>
 struct CellGradient {
   CellValues<V> input, hidden, states;
 };
+
+// The gradient for x from that for y = sigmoid(x), or y = tanh(x).
+template <class A, class V>
+V AtSigmoid(const A& a, const V& dy, const V& y) {
+  return a.Times(a.Times(dy, y), a.OneMinus(y));
+}
+template <class A, class V>
+V AtTanh(const A& a, const V& dy, const V& y) {
+  return a.Times(dy, a.OneMinus(a.Times(y, y)));
+}
 
 // x and h: the sums per gate that come from the input and from the hidden state.
 template <class A, class V>
@@ -66,17 +76,11 @@ CellStep<V> LstmStep(const A& a, absl::Span<const V> x, absl::Span<const V> h, c
 template <class A, class V>
 CellGradient<V> LstmGradient(const A& a, absl::Span<const V> kept, absl::Span<const V> grads) {
   const V &in = kept[0], &forget = kept[1], &fresh = kept[2], &out = kept[3], &cell = kept[4];
-  const auto at_sigmoid = [&](const V& dy, const V& y) {
-    return a.Times(a.Times(dy, y), a.OneMinus(y));
-  };
-  const auto at_tanh = [&](const V& dy, const V& y) {
-    return a.Times(dy, a.OneMinus(a.Times(y, y)));
-  };
   const V bent = a.Tanh(a.Plus(a.Times(forget, cell), a.Times(in, fresh)));
-  const V next = a.Plus(grads[1], at_tanh(a.Times(grads[0], out), bent));
+  const V next = a.Plus(grads[1], AtTanh<A, V>(a, a.Times(grads[0], out), bent));
   const CellValues<V> sums{
-      at_sigmoid(a.Times(next, fresh), in), at_sigmoid(a.Times(next, cell), forget),
-      at_tanh(a.Times(next, in), fresh), at_sigmoid(a.Times(grads[0], bent), out)};
+      AtSigmoid<A, V>(a, a.Times(next, fresh), in), AtSigmoid<A, V>(a, a.Times(next, cell), forget),
+      AtTanh<A, V>(a, a.Times(next, in), fresh), AtSigmoid<A, V>(a, a.Times(grads[0], bent), out)};
   return {sums, sums, {V(), a.Times(next, forget)}};
 }
 
@@ -91,13 +95,9 @@ CellStep<V> GruStep(const A& a, absl::Span<const V> x, absl::Span<const V> h, co
 template <class A, class V>
 CellGradient<V> GruGradient(const A& a, absl::Span<const V> kept, absl::Span<const V> grads) {
   const V &reset = kept[0], &update = kept[1], &fresh = kept[2], &sum = kept[3], &hidden = kept[4];
-  const auto at_sigmoid = [&](const V& dy, const V& y) {
-    return a.Times(a.Times(dy, y), a.OneMinus(y));
-  };
-  const V at_fresh =
-      a.Times(a.Times(grads[0], a.OneMinus(update)), a.OneMinus(a.Times(fresh, fresh)));
-  const V at_update = at_sigmoid(a.Times(grads[0], a.Minus(hidden, fresh)), update);
-  const V at_reset = at_sigmoid(a.Times(at_fresh, sum), reset);
+  const V at_fresh = AtTanh<A, V>(a, a.Times(grads[0], a.OneMinus(update)), fresh);
+  const V at_update = AtSigmoid<A, V>(a, a.Times(grads[0], a.Minus(hidden, fresh)), update);
+  const V at_reset = AtSigmoid<A, V>(a, a.Times(at_fresh, sum), reset);
   return {{at_reset, at_update, at_fresh},
           {at_reset, at_update, a.Times(at_fresh, reset)},
           {a.Times(grads[0], update)}};
@@ -112,8 +112,8 @@ CellStep<V> RnnStep(const A& a, Cell cell, const V& x, const V& h) {
 
 template <class A, class V>
 CellGradient<V> RnnGradient(const A& a, Cell cell, const V& hidden, const V& grad) {
-  const V sum = cell == Cell::kRnnTanh ? a.Times(grad, a.OneMinus(a.Times(hidden, hidden)))
-                                       : a.WherePositive(hidden, grad);
+  const V sum =
+      cell == Cell::kRnnTanh ? AtTanh<A, V>(a, grad, hidden) : a.WherePositive(hidden, grad);
   return {{sum}, {sum}, {V()}};
 }
 

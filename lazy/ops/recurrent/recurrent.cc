@@ -1,5 +1,7 @@
 #include "lazy/ops/recurrent/recurrent.h"
 
+#include <algorithm>
+
 #include "lazy/ops/core/step_loop.h"
 #include "lazy/ops/recurrent/operands.h"
 
@@ -50,13 +52,6 @@ Op GoesOn(const LoopStep& step, Op lengths, Op x) {
 
 StepOrder OrderOf(bool reverse) { return reverse ? StepOrder::kBackward : StepOrder::kForward; }
 
-// The results of shapes that are known; nothing is built.
-std::vector<Op> ShapesOf(Builder& b, DType dtype, absl::Span<const Dims> dims) {
-  std::vector<Op> results;
-  for (const Dims& d : dims) results.push_back(b.Full(Shape(dtype, d), 0));
-  return results;
-}
-
 class ForwardLoop {
  public:
   ForwardLoop(const RecurrentOp& op, absl::Span<const Op> in)
@@ -70,19 +65,23 @@ class ForwardLoop {
     carried.push_back(b.Full(Shape(sums.dtype(), {steps, batch, in_.hidden.shape().dim(1)}), 0));
     for (std::size_t i = 0; i < Kept(); ++i)
       carried.push_back(b.Full(Shape(sums.dtype(), {steps, batch, size_}), 0));
+    if (b.shapes_only()) return Ordered(std::move(carried));
     std::vector<Op> fixed;
     const Op weight = Transposes(batch) ? b.Transpose(in_.weight, {1, 0}) : in_.weight;
     for (const Op x : {in_.sums, weight, in_.bias, in_.projection, in_.lengths}) {
       if (x.valid()) fixed.push_back(x);
     }
-    std::vector<Op> end = ForEachStep(b, steps, OrderOf(op_.reverse), carried, fixed,
-                                      [&](const LoopStep& step) { return Next(step); });
-    std::rotate(end.begin(), end.begin() + static_cast<std::ptrdiff_t>(States()),
-                end.begin() + static_cast<std::ptrdiff_t>(States() + 1));
-    return end;  // the hidden states come first
+    return Ordered(ForEachStep(b, steps, OrderOf(op_.reverse), carried, fixed,
+                               [&](const LoopStep& step) { return Next(step); }));
   }
 
  private:
+  // The hidden states of all steps first.
+  std::vector<Op> Ordered(std::vector<Op> end) const {
+    const auto states = end.begin() + static_cast<std::ptrdiff_t>(States());
+    std::rotate(end.begin(), states, states + 1);
+    return end;
+  }
   // Libraries read a weight row by row in a product with several rows: transposed once for all steps,
   // it is read faster. Products with few rows read it as it lies.
   static bool Transposes(int64_t batch) { return batch > 4; }
@@ -150,7 +149,6 @@ class BackwardLoop {
     projection_ = take.NextIf(op.projected);
     lengths_ = take.NextIf(op.masked);
     kept_.assign(take.Rest().begin(), take.Rest().end());
-    size_ = weight_.shape().dim(0) / Gates(op.cell);
   }
 
   // The gradients for the sums, those for the sums from the hidden state of a GRU, and those for the
@@ -218,7 +216,6 @@ class BackwardLoop {
   const RecurrentGradOp& op_;
   Op hidden_, last_, cell_, weight_, projection_, lengths_;
   std::vector<Op> kept_;
-  int64_t size_;
 };
 
 }  // namespace
@@ -227,13 +224,7 @@ std::vector<Op> RecurrentOp::Lower(Builder& b, Op sums, Op weight, Op hidden,
                                    absl::Span<const Op> others) const {
   std::vector<Op> in{sums, weight, hidden};
   in.insert(in.end(), others.begin(), others.end());
-  if (!b.shapes_only()) return ForwardLoop(*this, in).Run(b);
-  const int64_t steps = sums.shape().dim(0), batch = sums.shape().dim(1);
-  const int64_t size = sums.shape().dim(2) / Gates(cell);
-  std::vector<Dims> dims{{steps, batch, hidden.shape().dim(1)}, {batch, hidden.shape().dim(1)}};
-  if (cell == Cell::kLstm) dims.push_back({batch, size});
-  if (keeps) dims.insert(dims.end(), KeptArrays(cell, projected), {steps, batch, size});
-  return ShapesOf(b, sums.dtype(), dims);
+  return ForwardLoop(*this, in).Run(b);
 }
 
 std::vector<Op> RecurrentGradOp::Lower(Builder& b, Op hidden, Op last,

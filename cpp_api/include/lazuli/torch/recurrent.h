@@ -9,17 +9,13 @@
 
 namespace lazuli::torch_names::nn {
 
-// The options of a layer, whose setters give the options back.
+// The options of a cell; each setter returns the options.
 template <class Self, class Options>
-class RecurrentOptionsOf {
+class CellOptionsOf {
  public:
-  RecurrentOptionsOf(std::int64_t input_size, std::int64_t hidden_size)
+  CellOptionsOf(std::int64_t input_size, std::int64_t hidden_size)
       : input_size_(input_size), hidden_size_(hidden_size) {}
-  Self& num_layers(std::int64_t v) { return options_.num_layers = v, self(); }
   Self& bias(bool v) { return options_.bias = v, self(); }
-  Self& batch_first(bool v) { return options_.batch_first = v, self(); }
-  Self& dropout(double v) { return options_.dropout = v, self(); }
-  Self& bidirectional(bool v) { return options_.bidirectional = v, self(); }
   std::int64_t input_size() const { return input_size_; }
   std::int64_t hidden_size() const { return hidden_size_; }
   const Options& options() const { return options_; }
@@ -28,6 +24,16 @@ class RecurrentOptionsOf {
   Self& self() { return static_cast<Self&>(*this); }
   std::int64_t input_size_, hidden_size_;
   Options options_;
+};
+// The options of a layer.
+template <class Self, class Options>
+class RecurrentOptionsOf : public CellOptionsOf<Self, Options> {
+ public:
+  using CellOptionsOf<Self, Options>::CellOptionsOf;
+  Self& num_layers(std::int64_t v) { return this->options_.num_layers = v, this->self(); }
+  Self& batch_first(bool v) { return this->options_.batch_first = v, this->self(); }
+  Self& dropout(double v) { return this->options_.dropout = v, this->self(); }
+  Self& bidirectional(bool v) { return this->options_.bidirectional = v, this->self(); }
 };
 class RNNOptions : public RecurrentOptionsOf<RNNOptions, lazuli::nn::RNNOptions> {
  public:
@@ -46,20 +52,6 @@ class LSTMOptions : public RecurrentOptionsOf<LSTMOptions, lazuli::nn::LSTMOptio
   LSTMOptions& proj_size(std::int64_t v) { return options_.proj_size = v, *this; }
 };
 
-template <class Self, class Options>
-class CellOptionsOf {
- public:
-  CellOptionsOf(std::int64_t input_size, std::int64_t hidden_size)
-      : input_size_(input_size), hidden_size_(hidden_size) {}
-  Self& bias(bool v) { return options_.bias = v, static_cast<Self&>(*this); }
-  std::int64_t input_size() const { return input_size_; }
-  std::int64_t hidden_size() const { return hidden_size_; }
-  const Options& options() const { return options_; }
-
- protected:
-  std::int64_t input_size_, hidden_size_;
-  Options options_;
-};
 class RNNCellOptions : public CellOptionsOf<RNNCellOptions, lazuli::nn::RNNCellOptions> {
  public:
   using CellOptionsOf::CellOptionsOf;

@@ -19,16 +19,21 @@ void SetFrame(const CalledSequence& called, const RunBuffers& run) {
   called.sequence->PlaceFrame(called.frame < 0 ? nullptr : run.at(called.frame), run.data);
 }
 
-// The operands are read; results and what else the thunk needs are written.
-std::vector<BufferUse> Uses(const std::vector<BufferId>& operands,
-                            std::initializer_list<std::vector<BufferId>> written) {
-  std::vector<BufferUse> uses;
-  for (BufferId id : operands) uses.push_back({.buffer = id});
+// Adds buffers that the thunk writes; -1 stands for none.
+void AddWrites(std::vector<BufferUse>& uses, std::initializer_list<std::vector<BufferId>> written) {
   for (const auto& ids : written) {
     for (BufferId id : ids) {
       if (id >= 0) uses.push_back({.buffer = id, .write = true});
     }
   }
+}
+
+// The operands are read; results and what else the thunk needs are written.
+std::vector<BufferUse> Uses(const std::vector<BufferId>& operands,
+                            std::initializer_list<std::vector<BufferId>> written) {
+  std::vector<BufferUse> uses;
+  for (BufferId id : operands) uses.push_back({.buffer = id});
+  AddWrites(uses, written);
   return uses;
 }
 
@@ -257,8 +262,9 @@ class CallThunk final : public SpecThunk<CallSpec> {
   }
 };
 
-// Each element of a loop's state begins as its operand, in whose memory it may lie if no other element
-// does; one that stays as it is has its operand's buffer.
+// Each element of a loop's state begins with its operand's value. It may take over the operand's memory,
+// unless another element begins with the same operand. An element that never changes has no buffer but
+// the operand's, which is only read.
 std::vector<BufferUse> StateUses(const std::vector<BufferId>& operands,
                                  const std::vector<BufferId>& state) {
   std::vector<BufferUse> uses;
@@ -292,11 +298,7 @@ std::unique_ptr<Thunk> MakeWhileThunk(const Instruction& loop, const ThunkProgra
   for (std::size_t k = 0; k < updates.size(); ++k)
     alternates.push_back(updates[k] == Update::kAlternate ? new_buffer(bytes[k]) : -1);
   std::vector<BufferUse> uses = StateUses(operands, results);
-  for (const auto& ids : {alternates, {condition.frame, body.frame}}) {
-    for (BufferId id : ids) {
-      if (id >= 0) uses.push_back({.buffer = id, .write = true});
-    }
-  }
+  AddWrites(uses, {alternates, {condition.frame, body.frame}});
   return std::make_unique<WhileThunk>(
       ThunkInfo::Of("while", loop), std::move(uses),
       WhileSpec{.scalar_condition = MatchScalarCondition(*loop.called()[0]),

@@ -34,7 +34,8 @@ struct BufferUse {
   bool write = false;
   // The width of the buffer's elements in bytes, if it may share memory with a written buffer of the
   // same size and width: element i of the one is read before element i of the other is written, and
-  // never again. Any other number that the two have in common pairs them, too. 0: it may not.
+  // never again. A loop pairs an operand with its element of the state by a number of its own instead of
+  // the width. 0: it may not.
   int64_t in_place = 0;
   // Part p of the thunk touches only the p-th of as many equal pieces of the buffer.
   bool by_part = false;

@@ -1,7 +1,6 @@
 // OnThreads: independent pieces of work on threads of their own.
 //
-// For work that takes milliseconds and waits for others, as the compiles of kernels; loops over elements
-// use ParallelFor.
+// For pieces that take milliseconds each, such as compiling a kernel. Loops over elements use ParallelFor.
 #pragma once
 
 #include <cstddef>
@@ -12,8 +11,8 @@
 
 namespace lazuli::ir {
 
-// Calls work(0) to work(count - 1), the caller's thread among at most `threads`; fewer if the system has
-// no more. An exception that leaves `work` ends the process.
+// Calls work(0) to work(count - 1) on at most `threads` threads, of which the caller's is one; on fewer if
+// the system refuses a thread. An exception that leaves `work` ends the process.
 void OnThreads(std::size_t count, int threads, absl::FunctionRef<void(std::size_t)> work);
 
 }  // namespace lazuli::ir

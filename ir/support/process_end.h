@@ -10,6 +10,7 @@ namespace lazuli::ir {
 
 // Called at exit, before anything is destroyed. Waits for the work of other threads (EndWaits).
 void BeginProcessEnd();
+// Whether BeginProcessEnd() was called.
 bool ProcessEnds();
 
 // Work that the end of the process waits for, while this lives.

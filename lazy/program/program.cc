@@ -54,6 +54,13 @@ absl::Status ErrorOfMatrix(const lowering::CheckMessage& message, int64_t value)
   return ir::LinAlgError(place, text, message.after);
 }
 
+absl::Status ErrorWithoutPlace(const lowering::CheckMessage& message, int64_t value) {
+  if (message.matrices > 0) return ErrorOfMatrix(message, value);
+  if (message.is_users) return InvalidArgument(message.before, value, message.after);
+  if (!message.says_value) return InvalidArgument(message.before, message.after);
+  return OutOfRange(message.before, value, message.after);
+}
+
 }  // namespace
 
 bool IsDifferentiable(const Shape& shape) {
@@ -62,11 +69,7 @@ bool IsDifferentiable(const Shape& shape) {
 
 absl::Status ErrorOfCheck(const lowering::CheckMessage& message, std::string_view function,
                           SiteId site, int64_t value) {
-  const absl::Status error = message.matrices > 0 ? ErrorOfMatrix(message, value)
-                             : message.is_users
-                                 ? InvalidArgument(message.before, value, message.after)
-                             : message.says_value ? OutOfRange(message.before, value, message.after)
-                                                  : InvalidArgument(message.before, message.after);
+  const absl::Status error = ErrorWithoutPlace(message, value);
   const bool is_named = message.is_users || function.empty();
   return ir::AtSite(ir::AddPlace(error, is_named ? message.op : function, ""), site);
 }

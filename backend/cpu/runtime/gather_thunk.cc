@@ -334,7 +334,7 @@ struct Combiner {
                    std::byte* operand) = nullptr;
 };
 
-// Blocks of a cache line, which compilers make vectors of.
+// In blocks of a cache line: the compiler turns a loop of a fixed length into vector instructions.
 template <Opcode kMonoid, class T>
 void CombineRun(const T* __restrict from, T* __restrict to, int64_t count) {
   constexpr int64_t kBlock = 64 / static_cast<int64_t>(sizeof(T));
@@ -349,14 +349,15 @@ void CombineRun(const T* __restrict from, T* __restrict to, int64_t count) {
 template <Opcode kMonoid, class T>
 void CombineRuns(absl::Span<const WindowOffsets> windows, absl::Span<const ContiguousRun> runs,
                  int64_t bytes, const std::byte* updates, std::byte* operand) {
-  constexpr std::size_t kAhead = 16;  // windows whose memory is asked for before it is needed,
-  const int64_t asked =
-      std::min<int64_t>(bytes, 512);  // so much of it: the processor sees the rest
+  // The memory of a later window is prefetched. Beyond the first bytes of a run the processor does that
+  // by itself.
+  constexpr std::size_t kAhead = 16;
+  const int64_t prefetched = std::min<int64_t>(bytes, 512);
   const int64_t count = bytes / static_cast<int64_t>(sizeof(T));
   for (const ContiguousRun& run : runs) {
     for (std::size_t i = 0; i < windows.size(); ++i) {
       if (i + kAhead < windows.size()) {
-        for (int64_t line = 0; line < asked; line += 64) {
+        for (int64_t line = 0; line < prefetched; line += 64) {
           __builtin_prefetch(updates + windows[i + kAhead].window + run.window + line);
           __builtin_prefetch(operand + windows[i + kAhead].operand + run.operand + line, 1);
         }

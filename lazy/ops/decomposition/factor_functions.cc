@@ -69,13 +69,6 @@ std::pair<Tensor, Tensor> Triangles(const Tensor& LU) {
   return {lower + unit, Triu(FirstRows(LU, k), 0)};
 }
 
-// Whether B holds vectors, one for each matrix of A, or one for all of them.
-bool IsVector(const Tensor& A, const Tensor& B) {
-  if (B.rank() == 1) return true;
-  return B.rank() + 1 == A.rank() &&
-         SameDims(B.shape(), VectorShape(B.dtype(), A.shape(), RowsOf(A.shape())));
-}
-
 void CheckRightSide(std::string_view op, const Tensor& A, const Tensor& B, bool left) {
   CheckOfMatrices(op, B, "B");
   const Shape &a = A.shape(), &b = B.shape();
@@ -94,7 +87,7 @@ Solution SolveWith(std::string_view op, const Tensor& A, const Tensor& B, bool l
   CheckSquare(op, A);
   CheckElements(op, A);
   CheckSameElements(op, A, B);
-  const bool vector = IsVector(A, B);
+  const bool vector = B.rank() == 1 || HoldsVectors(A, B);
   if (vector && !left) {
     ThrowRecordError(op,
                      InvalidArgument("Vector broadcasting of the left hand side is not supported "
@@ -206,9 +199,8 @@ Tensor LinalgLuSolve(const Tensor& LU, const Tensor& pivots, const Tensor& B, bo
   CheckRightSide(kOp, LU, B, left);
   CheckPivots(kOp, LU, pivots);
   const auto [factors, b] = WithOneBatch(kOp, LU, B);
-  Dims dims = BatchOf(b.shape());
-  dims.push_back(pivots.dim(pivots.rank() - 1));
-  const Tensor exchanges = BroadcastTo(pivots, dims);
+  const Shape exchanges_shape = VectorShape(DType::kS32, b.shape(), pivots.dim(pivots.rank() - 1));
+  const Tensor exchanges = BroadcastTo(pivots, exchanges_shape.dims());
   if (left) return SolveFactored(factors, exchanges, b, adjoint);
   return Adjoint(SolveFactored(factors, exchanges, Adjoint(b), !adjoint));
 }

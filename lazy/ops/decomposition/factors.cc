@@ -27,11 +27,7 @@ Factored Factorize(lowering::Op x) {
   return {results[0], results[1], results[2]};
 }
 
-struct TrsmKind {
-  bool left, upper, adjoint, unitriangular;
-};
-
-lowering::Op SolveTriangle(const TrsmKind& kind, lowering::Op a, lowering::Op x) {
+lowering::Op SolveTriangle(const TriangularSolveOp& kind, lowering::Op a, lowering::Op x) {
   const Shape shape = x.shape();  // NOLINT: as above
   if (shape.num_elements() == 0) return x;
   const char trans = !kind.adjoint ? 'N' : ir::IsComplex(shape.dtype()) ? 'C' : 'T';
@@ -126,10 +122,9 @@ bool MakesHistory() { return GradEnabled(); }
 // Factors without zeros on their diagonal, so that something can be solved with them.
 Tensor NotSingular(const Tensor& factors) {
   const Tensor diagonal = DiagonalOf(factors);
-  const double least =
-      RealType(factors.dtype()) == DType::kF32 ? 1.1920929e-07 : 2.220446049250313e-16;
-  const Tensor zero = Eq(diagonal, Constant(0, diagonal.dtype()));
-  return WithDiagonal(factors, Where(zero, Constant(least, diagonal.dtype()), diagonal));
+  const DType dtype = factors.dtype();
+  const Tensor zero = Eq(diagonal, Constant(0, dtype));
+  return WithDiagonal(factors, Where(zero, Constant(EpsilonOf(dtype), dtype), diagonal));
 }
 
 // A^-H c for numbers c, one for each matrix: the gradient of functions of the determinant.
@@ -216,7 +211,7 @@ lowering::Op TriangularSolveOp::Lower(lowering::Builder& b, lowering::Op a, lowe
   const int64_t size = left ? RowsOf(xs) : ColumnsOf(xs);
   if (as != MatrixShape(as, size, size) || BatchOf(as) != BatchOf(xs) || as.dtype() != xs.dtype())
     return b.Error(InvalidArgument("A ", as, " and B ", xs, " do not fit each other"));
-  return SolveTriangle({left, upper, adjoint, unitriangular}, a, x);
+  return SolveTriangle(*this, a, x);
 }
 
 Tensors TriangularSolveOp::Vjp(const Saved& s, const Tensor& dy) const {

@@ -1,6 +1,7 @@
 #include "lazy/ops/decomposition/lapack.h"
 
 #include <algorithm>
+#include <limits>
 
 #include "ir/support/wrong_type.h"
 
@@ -82,8 +83,9 @@ bool IsOfLapack(DType dtype) {
          dtype == DType::kC128;
 }
 
-DType RealType(DType dtype) {
-  return dtype == DType::kC64 ? DType::kF32 : dtype == DType::kC128 ? DType::kF64 : dtype;
+double EpsilonOf(DType dtype) {
+  return hlo::PartType(dtype) == DType::kF32 ? std::numeric_limits<float>::epsilon()
+                                             : std::numeric_limits<double>::epsilon();
 }
 
 absl::Status CheckMatrices(const Shape& x, bool square) {

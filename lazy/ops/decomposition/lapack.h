@@ -35,8 +35,8 @@ std::vector<lowering::Op> LapackCall(const LapackRoutine& routine,
 
 // Whether LAPACK has routines for elements of the dtype: floats and complex numbers of 32 bits and more.
 bool IsOfLapack(DType dtype);
-// The dtype of absolute values.
-DType RealType(DType dtype);
+// The distance from 1 to the next number of the dtype, or of its parts.
+double EpsilonOf(DType dtype);
 // An error unless x holds matrices of such elements; square ones, if they have to be.
 absl::Status CheckMatrices(const Shape& x, bool square);
 

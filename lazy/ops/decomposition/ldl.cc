@@ -12,7 +12,13 @@ namespace {
 constexpr LapackRoutine kSytrf{"sytrf", "sytrf"}, kHetrf{"sytrf", "hetrf"};
 constexpr LapackRoutine kSytrs{"sytrs", "sytrs"}, kHetrs{"sytrs", "hetrs"};
 
-constexpr std::string_view kLower = "{uplo = 76 : ui8}";
+constexpr std::string_view kLower = "{uplo = 76 : ui8}";  // 'L'
+
+Tensors LdlFactors(std::string_view op, const Tensor& A, bool hermitian) {
+  CheckSquare(op, A);
+  CheckElements(op, A);
+  return RecordAll(LdlOp{hermitian}, {{A}});
+}
 
 }  // namespace
 
@@ -45,9 +51,7 @@ std::tuple<Tensor, Tensor, Tensor> LinalgLdlFactorEx(const Tensor& A, bool hermi
                                                      bool check_errors) {
   static constexpr char kOp[] = "linalg.ldl_factor_ex";
   const FunctionScope function(kOp);
-  CheckSquare(kOp, A);
-  CheckElements(kOp, A);
-  const Tensors f = RecordAll(LdlOp{hermitian}, {{A}});
+  const Tensors f = LdlFactors(kOp, A, hermitian);
   if (!check_errors) return {f[0], f[1], f[2]};
   const Tensors checked = Checked(Algorithm::kLdl, f[2], {{f[0], f[1]}});
   return {checked[0], checked[1], f[2]};
@@ -56,9 +60,7 @@ std::tuple<Tensor, Tensor, Tensor> LinalgLdlFactorEx(const Tensor& A, bool hermi
 std::pair<Tensor, Tensor> LinalgLdlFactor(const Tensor& A, bool hermitian) {
   static constexpr char kOp[] = "linalg.ldl_factor";
   const FunctionScope function(kOp);
-  CheckSquare(kOp, A);
-  CheckElements(kOp, A);
-  const Tensors f = RecordAll(LdlOp{hermitian}, {{A}});
+  const Tensors f = LdlFactors(kOp, A, hermitian);
   const Tensors checked = Checked(Algorithm::kLdl, f[2], {{f[0], f[1]}});
   return {checked[0], checked[1]};
 }
@@ -81,9 +83,8 @@ Tensor LinalgLdlSolve(const Tensor& LD, const Tensor& pivots, const Tensor& B, b
                                           B.shape(), ": other.shape[-2] and LD.shape[-2] differ"));
   }
   const auto [factors, b] = WithOneBatch(kOp, LD, B);
-  Dims dims = BatchOf(b.shape());
-  dims.push_back(RowsOf(LD.shape()));
-  return Record(LdlSolveOp{hermitian}, factors, BroadcastTo(pivots, dims), b);
+  const Shape exchanges = VectorShape(DType::kS32, b.shape(), RowsOf(LD.shape()));
+  return Record(LdlSolveOp{hermitian}, factors, BroadcastTo(pivots, exchanges.dims()), b);
 }
 
 }  // namespace lazuli::lazy

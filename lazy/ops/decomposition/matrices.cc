@@ -71,6 +71,11 @@ void CheckSameElements(std::string_view op, const Tensor& A, const Tensor& B) {
                                  " and B ", B.shape(), " instead"));
 }
 
+bool HoldsVectors(const Tensor& A, const Tensor& B) {
+  return B.rank() + 1 == A.rank() &&
+         SameDims(B.shape(), VectorShape(B.dtype(), A.shape(), RowsOf(A.shape())));
+}
+
 std::pair<Tensor, Tensor> WithOneBatch(std::string_view op, const Tensor& A, const Tensor& B) {
   const Shape a(A.dtype(), BatchOf(A.shape())), b(A.dtype(), BatchOf(B.shape()));
   if (SameDims(a, b)) return {A, B};

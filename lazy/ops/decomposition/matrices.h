@@ -24,6 +24,8 @@ void CheckElements(std::string_view op, const Tensor& A);  // neither integers n
 void CheckOfMatrices(std::string_view op, const Tensor& A, std::string_view name = "A");
 void CheckSquare(std::string_view op, const Tensor& A, std::string_view name = "A");
 void CheckSameElements(std::string_view op, const Tensor& A, const Tensor& B);
+// Whether B holds one vector per matrix of A, with as many elements as the matrix has rows.
+bool HoldsVectors(const Tensor& A, const Tensor& B);
 // Matrices of one batch: both with the dims that their batches broadcast to.
 std::pair<Tensor, Tensor> WithOneBatch(std::string_view op, const Tensor& A, const Tensor& B);
 

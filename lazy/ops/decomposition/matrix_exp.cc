@@ -18,7 +18,7 @@ constexpr int kDegree = 16, kBlock = 4;
 constexpr double kMostSquares = 1100;  // beyond the exponents of f64
 
 // The norm up to which the rest of the series does not count beside rounding.
-double LargestNorm(DType dtype) { return RealType(dtype) == DType::kF32 ? 2.0 : 0.78; }
+double LargestNorm(DType dtype) { return hlo::PartType(dtype) == DType::kF32 ? 2.0 : 0.78; }
 
 lowering::Op Product(lowering::Op x, lowering::Op y) {
   hlo::DotAttrs attrs;

@@ -91,7 +91,7 @@ Tensors QrOp::Vjp(const Saved& s, absl::Span<const Tensor> dys) const {
     const Tensor of_q = Matmul(Matmul(Q, Narrow(R, -1, m, n - m)), Adjoint(dR_beside));
     dQ = dQ.defined() ? dQ + of_q : of_q;
   } else {
-    beside = FullConstant(Shape(Q.dtype(), MatrixShape(s.shape(), m, n - m).dims()), 0, Q.device());
+    beside = FullConstant(MatrixShape(s.shape(), m, n - m), 0, Q.device());
   }
   return {Cat({{GradientOfTall(Q, square, dQ, dR), beside}}, -1)};
 }
@@ -136,10 +136,8 @@ Tensors HouseholderProductOp::Vjp(const Saved& s, const Tensor& dy) const {
   }
   Tensor of_a = Cat(of_vectors, -1);
   if (k < n) {
-    of_a = Cat({{of_a, FullConstant(Shape(A.dtype(),
-                                          MatrixShape(A.shape(), RowsOf(A.shape()), n - k).dims()),
-                                    0, A.device())}},
-               -1);
+    const Shape beside = MatrixShape(A.shape(), RowsOf(A.shape()), n - k);
+    of_a = Cat({{of_a, FullConstant(beside, 0, A.device())}}, -1);
   }
   return {Tril(of_a, -1), Cat(of_tau, -1)};
 }

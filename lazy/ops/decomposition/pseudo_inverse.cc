@@ -15,13 +15,8 @@
 namespace lazuli::lazy {
 namespace {
 
-double Epsilon(DType dtype) {
-  return RealType(dtype) == DType::kF32 ? std::numeric_limits<float>::epsilon()
-                                        : std::numeric_limits<double>::epsilon();
-}
-
 double DefaultTolerance(const Tensor& A) {
-  return Epsilon(A.dtype()) *
+  return EpsilonOf(A.dtype()) *
          static_cast<double>(std::max(RowsOf(A.shape()), ColumnsOf(A.shape())));
 }
 
@@ -34,8 +29,14 @@ struct Bounds {
 Bounds BoundsOf(const Tensor& A, std::optional<double> atol, std::optional<double> rtol) {
   const double absolute = atol.value_or(0);
   const double relative = rtol.value_or(absolute > 0 ? 0 : DefaultTolerance(A));
-  const Shape number(RealType(A.dtype()));
+  const Shape number(hlo::PartType(A.dtype()));
   return {FullConstant(number, absolute, A.device()), FullConstant(number, relative, A.device())};
+}
+
+void CheckOperand(std::string_view op, const Tensor& A, bool hermitian) {
+  CheckOfMatrices(op, A);
+  CheckElements(op, A);
+  if (hermitian) CheckSquare(op, A);
 }
 
 void CheckBound(std::string_view op, std::string_view name, const Tensor& tolerance) {
@@ -47,7 +48,7 @@ void CheckBound(std::string_view op, std::string_view name, const Tensor& tolera
 Bounds BoundsOf(std::string_view op, const Tensor& A, const Tensor& atol, const Tensor& rtol) {
   CheckBound(op, "atol", atol);
   CheckBound(op, "rtol", rtol);
-  const DType dtype = RealType(A.dtype());
+  const DType dtype = hlo::PartType(A.dtype());
   const Shape number(dtype);
   const Tensor absolute = atol.defined() ? To(atol, dtype) : FullConstant(number, 0, A.device());
   if (rtol.defined()) return {absolute, To(rtol, dtype)};
@@ -68,7 +69,7 @@ Tensor Inverses(const Tensor& values, const Tensor& counts) {
   return Where(counts, Reciprocal(safe), Constant(0, values.dtype()));
 }
 
-Tensor PseudoInverse(std::string_view op, const Tensor& in, const Bounds& bounds, bool hermitian) {
+Tensor PseudoInverse(const Tensor& in, const Bounds& bounds, bool hermitian) {
   const Tensor A = Detach(in);
   const Shape& shape = A.shape();
   if (shape.num_elements() == 0) {
@@ -86,15 +87,7 @@ Tensor PseudoInverse(std::string_view op, const Tensor& in, const Bounds& bounds
     const Tensor inverses = Inverses(S, Counts(S, bounds));
     inverse = Matmul(Adjoint(Vh) * Unsqueeze(To(inverses, U.dtype()), -2), Adjoint(U));
   }
-  (void)op;
   return Record(PinvOp{}, in, inverse);
-}
-
-void CheckOfPinv(const Tensor& A, bool hermitian) {
-  constexpr char kOp[] = "linalg.pinv";
-  CheckOfMatrices(kOp, A);
-  CheckElements(kOp, A);
-  if (hermitian) CheckSquare(kOp, A);
 }
 
 Tensor RankOf(const Tensor& A, const Bounds& bounds, bool hermitian) {
@@ -104,13 +97,6 @@ Tensor RankOf(const Tensor& A, const Bounds& bounds, bool hermitian) {
   const Tensor sizes =
       hermitian ? Abs(LinalgEigvalsh(Detach(A), "L")) : LinalgSvdvals(Detach(A), std::nullopt);
   return Sum(Counts(sizes, bounds), {-1});
-}
-
-void CheckOfRank(const Tensor& A, bool hermitian) {
-  constexpr char kOp[] = "linalg.matrix_rank";
-  CheckOfMatrices(kOp, A);
-  CheckElements(kOp, A);
-  if (hermitian) CheckSquare(kOp, A);
 }
 
 }  // namespace
@@ -126,55 +112,54 @@ lowering::Op PinvOp::Lower(lowering::Builder& b, lowering::Op a, lowering::Op in
 Tensors PinvOp::Vjp(const Saved& s, const Tensor& dy) const {
   const Tensor A = s.x(), P = s.y();
   const Tensor P_h = Adjoint(P), g_h = Adjoint(dy);
-  const auto times = [](const Tensor& x, const Tensor& y) { return Matmul(x, y); };
-  const Tensor first = -times(times(P_h, dy), P_h);
-  const Tensor right = times(g_h, times(P, P_h));  // of (1 - A P) from the left
-  const Tensor left = times(times(P_h, P), g_h);   // of (1 - P A) from the right
-  const Tensor second = right - times(A, times(P, right));
-  const Tensor third = left - times(times(left, P), A);
+  const Tensor first = -Matmul(Matmul(P_h, dy), P_h);
+  const Tensor right = Matmul(g_h, Matmul(P, P_h));  // multiplied by (1 - A P) from the left
+  const Tensor left = Matmul(Matmul(P_h, P), g_h);   // multiplied by (1 - P A) from the right
+  const Tensor second = right - Matmul(A, Matmul(P, right));
+  const Tensor third = left - Matmul(Matmul(left, P), A);
   return {first + second + third, Tensor()};
 }
 
 // --- pinv
 
 Tensor LinalgPinv(const Tensor& A, double rcond, bool hermitian) {
-  CheckOfPinv(A, hermitian);
-  return PseudoInverse("linalg.pinv", A, BoundsOf(A, 0.0, rcond), hermitian);
+  CheckOperand("linalg.pinv", A, hermitian);
+  return PseudoInverse(A, BoundsOf(A, 0.0, rcond), hermitian);
 }
 Tensor LinalgPinv(const Tensor& A, const Tensor& rcond, bool hermitian) {
-  CheckOfPinv(A, hermitian);
-  const Tensor zero = FullConstant(Shape(RealType(A.dtype())), 0, A.device());
-  return PseudoInverse("linalg.pinv", A, BoundsOf("linalg.pinv", A, zero, rcond), hermitian);
+  CheckOperand("linalg.pinv", A, hermitian);
+  const Tensor zero = FullConstant(Shape(hlo::PartType(A.dtype())), 0, A.device());
+  return PseudoInverse(A, BoundsOf("linalg.pinv", A, zero, rcond), hermitian);
 }
 Tensor LinalgPinv(const Tensor& A, std::optional<double> atol, std::optional<double> rtol,
                   bool hermitian) {
-  CheckOfPinv(A, hermitian);
-  return PseudoInverse("linalg.pinv", A, BoundsOf(A, atol, rtol), hermitian);
+  CheckOperand("linalg.pinv", A, hermitian);
+  return PseudoInverse(A, BoundsOf(A, atol, rtol), hermitian);
 }
 Tensor LinalgPinv(const Tensor& A, const Tensor& atol, const Tensor& rtol, bool hermitian) {
-  CheckOfPinv(A, hermitian);
-  return PseudoInverse("linalg.pinv", A, BoundsOf("linalg.pinv", A, atol, rtol), hermitian);
+  CheckOperand("linalg.pinv", A, hermitian);
+  return PseudoInverse(A, BoundsOf("linalg.pinv", A, atol, rtol), hermitian);
 }
 Tensor Pinverse(const Tensor& A, double rcond) { return LinalgPinv(A, rcond, false); }
 
 // --- matrix_rank
 
 Tensor LinalgMatrixRank(const Tensor& A, double tol, bool hermitian) {
-  CheckOfRank(A, hermitian);
+  CheckOperand("linalg.matrix_rank", A, hermitian);
   return RankOf(A, BoundsOf(A, tol, 0.0), hermitian);
 }
 Tensor LinalgMatrixRank(const Tensor& A, const Tensor& tol, bool hermitian) {
-  CheckOfRank(A, hermitian);
-  const Tensor zero = FullConstant(Shape(RealType(A.dtype())), 0, A.device());
+  CheckOperand("linalg.matrix_rank", A, hermitian);
+  const Tensor zero = FullConstant(Shape(hlo::PartType(A.dtype())), 0, A.device());
   return RankOf(A, BoundsOf("linalg.matrix_rank", A, tol, zero), hermitian);
 }
 Tensor LinalgMatrixRank(const Tensor& A, std::optional<double> atol, std::optional<double> rtol,
                         bool hermitian) {
-  CheckOfRank(A, hermitian);
+  CheckOperand("linalg.matrix_rank", A, hermitian);
   return RankOf(A, BoundsOf(A, atol, rtol), hermitian);
 }
 Tensor LinalgMatrixRank(const Tensor& A, const Tensor& atol, const Tensor& rtol, bool hermitian) {
-  CheckOfRank(A, hermitian);
+  CheckOperand("linalg.matrix_rank", A, hermitian);
   return RankOf(A, BoundsOf("linalg.matrix_rank", A, atol, rtol), hermitian);
 }
 
@@ -182,17 +167,16 @@ Tensor LinalgMatrixRank(const Tensor& A, const Tensor& atol, const Tensor& rtol,
 
 namespace {
 
-void CheckOfCond(const Tensor& A) {
-  CheckOfMatrices("linalg.cond", A);
-  CheckElements("linalg.cond", A);
+// The conditions of matrices without elements.
+Tensor NoneToCompare(const Tensor& A) {
+  return FullConstant(Shape(hlo::PartType(A.dtype()), BatchOf(A.shape())), 0, A.device());
 }
 
 // The norm of A times that of its inverse, infinite of a singular one.
 template <class F>
 Tensor ByInverse(const Tensor& A, F&& norm) {
   CheckSquare("linalg.cond", A);
-  if (A.shape().num_elements() == 0)
-    return FullConstant(Shape(RealType(A.dtype()), BatchOf(A.shape())), 0, A.device());
+  if (A.shape().num_elements() == 0) return NoneToCompare(A);
   const auto [inverse, info] = LinalgInvEx(A);
   const Tensor product = norm(A) * norm(inverse);
   const Tensor singular = Ne(info, Constant(0, DType::kS32));
@@ -203,10 +187,9 @@ Tensor ByInverse(const Tensor& A, F&& norm) {
 }  // namespace
 
 Tensor LinalgCond(const Tensor& A, std::optional<double> p) {
-  CheckOfCond(A);
+  CheckOperand("linalg.cond", A, /*hermitian=*/false);
   if (!p || std::abs(*p) == 2) {
-    if (A.shape().num_elements() == 0)
-      return FullConstant(Shape(RealType(A.dtype()), BatchOf(A.shape())), 0, A.device());
+    if (A.shape().num_elements() == 0) return NoneToCompare(A);
     const Tensor S = LinalgSvdvals(A, std::nullopt);
     const Tensor largest = Select(S, -1, 0), smallest = Select(S, -1, S.dim(S.rank() - 1) - 1);
     return p && *p < 0 ? smallest / largest : largest / smallest;
@@ -214,7 +197,7 @@ Tensor LinalgCond(const Tensor& A, std::optional<double> p) {
   return ByInverse(A, [&](const Tensor& x) { return LinalgMatrixNorm(x, *p); });
 }
 Tensor LinalgCond(const Tensor& A, std::string_view p) {
-  CheckOfCond(A);
+  CheckOperand("linalg.cond", A, /*hermitian=*/false);
   return ByInverse(A, [&](const Tensor& x) { return LinalgMatrixNorm(x, p); });
 }
 
@@ -266,8 +249,7 @@ std::tuple<Tensor, Tensor, Tensor, Tensor> LinalgLstsq(const Tensor& A, const Te
                                      "gelss)"));
   }
   const Shape& a = A.shape();
-  const bool vector =
-      B.rank() + 1 == A.rank() && SameDims(B.shape(), VectorShape(B.dtype(), a, RowsOf(a)));
+  const bool vector = HoldsVectors(A, B);
   const Tensor columns = vector ? Unsqueeze(B, -1) : B;
   CheckOfMatrices(kOp, columns, "other");
   if (RowsOf(columns.shape()) != RowsOf(a)) {
@@ -279,7 +261,7 @@ std::tuple<Tensor, Tensor, Tensor, Tensor> LinalgLstsq(const Tensor& A, const Te
   Tensor X = Matmul(LinalgPinv(matrices, tolerance, false), sides);
   if (!by.ranks && X.shape().num_elements() != 0)
     X = Checked(Algorithm::kLeastSquares, LacksRank(matrices), X);
-  const Tensor none = FullConstant(Shape(RealType(A.dtype()), {0}), 0, A.device());
+  const Tensor none = FullConstant(Shape(hlo::PartType(A.dtype()), {0}), 0, A.device());
   Tensor residuals = Unaffected(none, X), rank = To(none, DType::kS64), values = none;
   if (by.ranks) rank = RankOf(matrices, BoundsOf(matrices, 0.0, tolerance), false);
   if (by.values) values = LinalgSvdvals(Detach(matrices), std::nullopt);

@@ -17,7 +17,7 @@ constexpr LapackRoutine kSyevd{"syevd", "heevd"}, kGeev{"geev", "geev"}, kGesdd{
 constexpr double kPhaseTolerance = 1e-2;  // of PyTorch
 
 DType ComplexType(DType dtype) {
-  return RealType(dtype) == DType::kF32 ? DType::kC64 : DType::kC128;
+  return hlo::PartType(dtype) == DType::kF32 ? DType::kC64 : DType::kC128;
 }
 
 // x_j - x_i at [i, j], 1 where i = j.
@@ -37,7 +37,7 @@ std::array<lowering::Op, 3> EighOp::Lower(lowering::Builder& b, lowering::Op x) 
   if (const absl::Status s = CheckMatrices(x.shape(), /*square=*/true); !s.ok())
     return {b.Error(s), b.Error(s), b.Error(s)};
   const Shape shape = x.shape(), info = InfoShape(shape);  // NOLINT: it moves as more is built
-  const Shape values = VectorShape(RealType(shape.dtype()), shape, RowsOf(shape));
+  const Shape values = VectorShape(hlo::PartType(shape.dtype()), shape, RowsOf(shape));
   if (shape.num_elements() == 0) return {b.Full(values, 0), x, b.Full(info, 0)};
   const std::string config = Str("{mode = ", int{vectors ? 'V' : 'N'},
                                  " : ui8, uplo = ", int{lower ? 'L' : 'U'}, " : ui8}");
@@ -114,7 +114,7 @@ std::array<lowering::Op, 4> SvdOp::Lower(lowering::Builder& b, lowering::Op x) c
   const Shape shape = x.shape(), info = InfoShape(shape);  // NOLINT: as above
   const int64_t m = RowsOf(shape), n = ColumnsOf(shape), k = std::min(m, n);
   const bool whole = full_matrices || !vectors;
-  const Shape values = VectorShape(RealType(shape.dtype()), shape, k);
+  const Shape values = VectorShape(hlo::PartType(shape.dtype()), shape, k);
   const Shape left = MatrixShape(shape, m, whole ? m : k),
               right = MatrixShape(shape, whole ? n : k, n);
   if (shape.num_elements() == 0)

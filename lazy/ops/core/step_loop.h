@@ -1,4 +1,5 @@
-// Loops over the first dim of arrays, the steps of a recurrence, as one HLO while.
+// Loops as one HLO while: for as long as a condition holds, and over the first dim of arrays, the
+// steps of a recurrence. What a loop runs sees ops of its own builder only.
 #pragma once
 
 #include <cstdint>
@@ -10,6 +11,13 @@
 #include "lowering/builder/builder.h"
 
 namespace lazuli::lazy {
+
+// The arrays, which begin as `begin`, after `next` made them from those before for as long as `more`
+// of them, a pred[], held.
+lowering::Ops RepeatWhile(
+    lowering::Builder& builder, absl::Span<const lowering::Op> begin,
+    absl::FunctionRef<lowering::Op(lowering::Builder&, const lowering::Ops&)> more,
+    absl::FunctionRef<lowering::Ops(lowering::Builder&, const lowering::Ops&)> next);
 
 // The arguments of a loop's body: the number of its step, s64[]; the arrays that the step before made;
 // and arrays that stay the same in all steps. The body uses ops of the builder b alone.

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "lazy/ops/core/step_loop.h"
 #include "lazy/ops/decomposition/lapack.h"
 #include "lazy/ops/decomposition/matrices.h"
 
@@ -40,34 +41,29 @@ lowering::Op SolveTriangle(const TriangularSolveOp& kind, lowering::Op a, loweri
 
 // Pivots [..., k] to rows [N, m], in which row i was exchanged with row pivots[i] - 1 for each i.
 lowering::Op ExchangedRows(lowering::Op pivots, int64_t m) {
-  lowering::Builder& b = *pivots.builder();
+  lowering::Builder& builder = *pivots.builder();
   const Shape shape = pivots.shape();  // NOLINT: as above
   const int64_t k = shape.dim(shape.rank() - 1), n = k == 0 ? 0 : shape.num_elements() / k;
   const Shape rows(DType::kS32, {n, m});
-  const lowering::Op start =
-      b.Tuple({b.Scalar(DType::kS32, 0), b.Iota(rows, 1), b.Reshape(pivots, {n, k})});
-  const Shape state = start.shape();
-  hlo::Computation* const more = b.Region("more", {state}, [&](lowering::Builder& r, auto s) {
-    return r.Compare(ComparisonDirection::kLt, r.GetTupleElement(s[0], 0),
-                     r.Scalar(DType::kS32, static_cast<double>(k)));
-  });
-  hlo::Computation* const body = b.Region("exchange", {state}, [&](lowering::Builder& r, auto s) {
-    const lowering::Op i = r.GetTupleElement(s[0], 0), order = r.GetTupleElement(s[0], 1),
-                       all = r.GetTupleElement(s[0], 2), zero = r.Scalar(DType::kS32, 0);
-    const auto at_i = [&](lowering::Op x) {
-      return r.Broadcast(r.Reshape(r.DynamicSlice(x, {zero, i}, {n, 1}), {n}), {n, m}, {0});
+  const auto exchange = [&](const LoopStep& step) -> std::vector<lowering::Op> {
+    lowering::Builder& b = step.b;
+    const lowering::Op order = step.carried[0], place = b.Iota(rows, 1);
+    const auto at_step = [&](lowering::Op x) {
+      const lowering::Op zero = b.Scalar(step.number.dtype(), 0);
+      const lowering::Op column = b.DynamicSlice(x, {zero, step.number}, {n, 1});
+      return b.Broadcast(b.Reshape(column, {n}), {n, m}, {0});
     };
-    const lowering::Op place = r.Iota(rows, 1), one = r.Full(rows, 1);
-    const lowering::Op here =
-        r.Compare(ComparisonDirection::kEq, place, r.Broadcast(i, {n, m}, {}));
-    const lowering::Op there = r.Compare(ComparisonDirection::kEq, place, r.Minus(at_i(all), one));
+    const lowering::Op number = b.Broadcast(b.Convert(step.number, DType::kS32), {n, m}, {});
+    const lowering::Op here = b.Compare(ComparisonDirection::kEq, place, number);
+    const lowering::Op there = b.Compare(ComparisonDirection::kEq, place,
+                                         b.Minus(at_step(step.fixed[0]), b.Full(rows, 1)));
     const lowering::Op other =
-        r.Reduce(Opcode::kAdd, r.Select(there, order, r.ZerosLike(order)), {1});
-    const lowering::Op exchanged =
-        r.Select(here, r.Broadcast(other, {n, m}, {0}), r.Select(there, at_i(order), order));
-    return r.Tuple({r.Plus(i, r.Scalar(DType::kS32, 1)), exchanged, all});
-  });
-  return b.GetTupleElement(b.While(start, more, body), 1);
+        b.Reduce(Opcode::kAdd, b.Select(there, order, b.ZerosLike(order)), {1});
+    return {
+        b.Select(here, b.Broadcast(other, {n, m}, {0}), b.Select(there, at_step(order), order))};
+  };
+  return ForEachStep(builder, k, StepOrder::kForward, {builder.Iota(rows, 1)},
+                     {builder.Reshape(pivots, {n, k})}, exchange)[0];
 }
 
 // The rows of x [..., m, n] in the order [N, m].

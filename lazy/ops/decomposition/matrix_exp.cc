@@ -7,6 +7,7 @@
 
 #include "lazy/ops/decomposition/lapack.h"
 #include "lazy/ops/decomposition/matrices.h"
+#include "lazy/ops/elementwise/loops.h"
 
 namespace lazuli::lazy {
 namespace {
@@ -74,27 +75,20 @@ lowering::Op Polynomial(lowering::Op x) {
   return sum;
 }
 
-// Each matrix squared so often.
+// Each matrix squared `times` times, a number of its own per matrix.
 lowering::Op Squared(lowering::Op x, lowering::Op times) {
-  lowering::Builder& b = *x.builder();
-  Dims all;
-  for (int64_t d = 0; d < times.rank(); ++d) all.push_back(d);
-  const lowering::Op most = b.Reduce(Opcode::kMaximum, times, all);
-  const lowering::Op start = b.Tuple({b.ZerosLike(most), most, times, x});
-  const Shape state = start.shape(), matrices = x.shape();  // NOLINT: as above
-  hlo::Computation* const more = b.Region("more", {state}, [&](lowering::Builder& r, auto s) {
-    return r.Compare(ComparisonDirection::kLt, r.GetTupleElement(s[0], 0),
-                     r.GetTupleElement(s[0], 1));
-  });
-  hlo::Computation* const body = b.Region("square", {state}, [&](lowering::Builder& r, auto s) {
-    const lowering::Op i = r.GetTupleElement(s[0], 0), end = r.GetTupleElement(s[0], 1),
-                       count = r.GetTupleElement(s[0], 2), y = r.GetTupleElement(s[0], 3);
-    const lowering::Op due =
-        r.Compare(ComparisonDirection::kLt, r.Broadcast(i, count.shape().dims(), {}), count);
-    const lowering::Op next = r.Plus(i, r.Full(i.shape(), 1));
-    return r.Tuple({next, end, count, r.Select(ForEachMatrix(due, matrices), Product(y, y), y)});
-  });
-  return b.GetTupleElement(b.While(start, more, body), 3);
+  lowering::Builder& builder = *x.builder();
+  const Shape matrices = x.shape();  // NOLINT: as above
+  const auto is_due = [](lowering::Builder& b, const Wide64& w, const lowering::Ops& s) {
+    return b.Compare(ComparisonDirection::kGt, s[0], w(0));
+  };
+  const lowering::Ops end =
+      LoopWhile(builder, {times, x}, is_due,
+                [&](lowering::Builder& b, const Wide64& w, const lowering::Ops& s) {
+                  const lowering::Op due = ForEachMatrix(is_due(b, w, s), matrices);
+                  return lowering::Ops{w.Plus(s[0], -1), b.Select(due, Product(s[1], s[1]), s[1])};
+                });
+  return end[1];
 }
 
 }  // namespace

@@ -54,7 +54,7 @@ lowering::Op Reject(lowering::Builder& builder, lowering::Op value, lowering::Op
   const int64_t n = value.shape().num_elements();
   lowering::Ops begin{value, done, random};
   begin.insert(begin.end(), parameters.begin(), parameters.end());
-  const lowering::Op state = LoopWhile(
+  const lowering::Ops end = LoopWhile(
       builder, begin,
       [](lowering::Builder& b, const Wide64&, const lowering::Ops& s) {
         return b.Unary(Opcode::kNot, s[1]);
@@ -70,7 +70,7 @@ lowering::Op Reject(lowering::Builder& builder, lowering::Op value, lowering::Op
         after.insert(after.end(), s.begin() + 3, s.end());
         return after;
       });
-  return builder.GetTupleElement(state, 0);
+  return end[0];
 }
 
 // Numbers that are reserved for rounds; another round is needed with a probability below 2^-64.
@@ -106,7 +106,7 @@ lowering::Op Invert(lowering::Builder& builder, lowering::Op u, lowering::Op fir
   const Wide64 wide{builder, u};
   lowering::Ops begin{wide(0), builder.Select(skip, wide(-1), u), first, first};
   begin.insert(begin.end(), parameters.begin(), parameters.end());
-  const lowering::Op state = LoopWhile(
+  const lowering::Ops end = LoopWhile(
       builder, begin,
       [](lowering::Builder& b, const Wide64& w, const lowering::Ops& s) {
         return b.Binary(Opcode::kAnd, b.Compare(Is::kGe, s[1], s[3]),
@@ -121,7 +121,7 @@ lowering::Op Invert(lowering::Builder& builder, lowering::Op u, lowering::Op fir
         after.insert(after.end(), s.begin() + 4, s.end());
         return after;
       });
-  return builder.GetTupleElement(state, 0);
+  return end[0];
 }
 
 constexpr double kInvertBelow = 10;  // a mean

@@ -31,7 +31,7 @@ lowering::Op Negated(lowering::Builder& b, lowering::Op x) { return b.Unary(Opco
 
 // The sum of x^n / ((a + 1) ... (a + n)).
 lowering::Op Series(lowering::Builder& builder, const Wide64& w, lowering::Op a, lowering::Op x) {
-  const lowering::Op sum = LoopWhile(
+  const lowering::Ops sum = LoopWhile(
       builder, {w(1), w(1), a, x},
       [](lowering::Builder& b, const Wide64& r, const lowering::Ops& s) {
         return b.Compare(Compared::kGt, s[0], r.Times(s[1], kDigits));
@@ -40,7 +40,7 @@ lowering::Op Series(lowering::Builder& builder, const Wide64& w, lowering::Op a,
         const lowering::Op next = r.Plus(s[2], 1), term = b.Times(s[0], b.DividedBy(s[3], next));
         return lowering::Ops{term, b.Plus(s[1], term), next, s[3]};
       });
-  return builder.GetTupleElement(sum, 1);
+  return sum[1];
 }
 
 // 1 / (x + 1 - a - 1 (1 - a) / (x + 3 - a - 2 (2 - a) / (x + 5 - a - ...))), x above a.
@@ -49,7 +49,7 @@ lowering::Op Fraction(lowering::Builder& builder, const Wide64& w, lowering::Op 
   const lowering::Op first = w.Plus(builder.Minus(x, a), 1);
   const lowering::Op inverse = builder.DividedBy(w(1), first);
   // h, the last change, i, b, c, d, a.
-  const lowering::Op h = LoopWhile(
+  const lowering::Ops end = LoopWhile(
       builder, {inverse, w(2), w(1), first, w(1 / kTiny), inverse, a},
       [](lowering::Builder& b, const Wide64& r, const lowering::Ops& s) {
         const lowering::Op change = b.Unary(Opcode::kAbs, r.Plus(s[1], -1));
@@ -68,7 +68,7 @@ lowering::Op Fraction(lowering::Builder& builder, const Wide64& w, lowering::Op 
         const lowering::Op change = b.Times(c, d);
         return lowering::Ops{b.Times(s[0], change), change, r.Plus(i, 1), next, c, d, s[6]};
       });
-  return builder.GetTupleElement(h, 0);
+  return end[0];
 }
 
 // log(gamma(a)) for a from 0 on, by Stirling's series from 10 on.

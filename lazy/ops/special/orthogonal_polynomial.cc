@@ -5,6 +5,7 @@
 
 #include "ir/support/wrong_type.h"
 #include "lazy/ops/core/wide.h"
+#include "lazy/ops/elementwise/loops.h"
 
 namespace lazuli::lazy {
 namespace {
@@ -119,36 +120,25 @@ lowering::Op Known(const Arrays& r, Polynomial kind, lowering::Op x, lowering::O
   }
 }
 
-// The tuple (k, x, n, p, q): p becomes q and q that of degree k + 1 where n is above k; so long as one is, and its q
-// a number. Degrees are counted in f64.
+// The arrays k, x, n, p and q: p becomes q and q that of degree k + 1 where n is above k, as long as
+// there is such an element whose q is a number. Degrees are counted in f64.
 lowering::Op AtDegree(lowering::Builder& builder, Polynomial kind, lowering::Op x, lowering::Op n) {
-  const Shape shape = x.shape(), degrees(DType::kF64, shape.dims());
-  const Shape state = Shape::Tuple({degrees, shape, degrees, shape, shape});
-  const auto goes_on = [&](const Arrays& r, lowering::Op s) {
-    const lowering::Op k = r.b.GetTupleElement(s, 0), q = r.b.GetTupleElement(s, 4);
-    const lowering::Op below = r.b.Compare(Relation::kLt, k, r.b.GetTupleElement(s, 2));
-    return r.Both(below, r.b.Compare(Relation::kEq, q, q));
+  const Shape shape = x.shape();  // NOLINT: a copy, for the original moves as more is built
+  const auto goes_on = [&](lowering::Builder& b, const Wide64&, const lowering::Ops& s) {
+    const lowering::Op below = b.Compare(Relation::kLt, s[0], s[2]);
+    return Arrays{b, shape}.Both(below, b.Compare(Relation::kEq, s[4], s[4]));
   };
-  hlo::Computation* left = builder.Region("left", {state}, [&](lowering::Builder& b, auto s) {
-    Dims dims;
-    for (int64_t d = 0; d < shape.rank(); ++d) dims.push_back(d);
-    return b.Reduce(lowering::Opcode::kOr, goes_on(Arrays{b, shape}, s[0]), dims);
-  });
-  hlo::Computation* step = builder.Region("step", {state}, [&](lowering::Builder& b, auto s) {
-    const Arrays r{b, shape};
-    lowering::Op at[5];
-    for (int64_t i = 0; i < 5; ++i) at[i] = b.GetTupleElement(s[0], i);
-    const auto [k, in, degree, p, q] = at;
-    const lowering::Op more = goes_on(r, s[0]);
-    const lowering::Op next = NextDegree(r, kind, in, b.Convert(k, shape.dtype()), p, q);
-    return b.Tuple({Arrays{b, degrees}.Linear(1, k, 1), in, degree, b.Select(more, q, p),
-                    b.Select(more, next, q)});
-  });
+  const auto step = [&](lowering::Builder& b, const Wide64& w, const lowering::Ops& s) {
+    const lowering::Op k = s[0], p = s[3], q = s[4], more = goes_on(b, w, s);
+    const lowering::Op next =
+        NextDegree(Arrays{b, shape}, kind, s[1], b.Convert(k, shape.dtype()), p, q);
+    return lowering::Ops{w.Plus(k, 1), s[1], s[2], b.Select(more, q, p), b.Select(more, next, q)};
+  };
   const Arrays r{builder, shape};
-  const lowering::Op first = FirstDegree(r, kind, x);
-  const lowering::Op begin =
-      builder.Tuple({builder.Full(degrees, 1), x, builder.Convert(n, DType::kF64), r(1), first});
-  return builder.GetTupleElement(builder.While(begin, left, step), 4);
+  const lowering::Op one = builder.Full(Shape(DType::kF64, shape.dims()), 1);
+  return LoopWhile(builder,
+                   {one, x, builder.Convert(n, DType::kF64), r(1), FirstDegree(r, kind, x)},
+                   goes_on, step)[4];
 }
 
 // Hermite's of higher degrees are no numbers, as in PyTorch.

@@ -77,7 +77,7 @@ lowering::Op FractionMoves(lowering::Builder& b, const Wide64& w, const lowering
 Dual GammaSeries(lowering::Builder& builder, const Wide64& wide, lowering::Op a, lowering::Op x) {
   const Duals duals{builder, wide};
   const Dual first = duals.Over(duals.Number(1), {a, wide(1)});
-  const lowering::Op sum = LoopWhile(
+  const lowering::Ops sum = LoopWhile(
       builder, {first.v, first.d, first.v, first.d, a, x},
       [](lowering::Builder& b, const Wide64& w, const lowering::Ops& s) {
         const auto counts = [&](lowering::Op term, lowering::Op of) {
@@ -93,7 +93,7 @@ Dual GammaSeries(lowering::Builder& builder, const Wide64& wide, lowering::Op a,
         const Dual total = f.Plus({s[2], s[3]}, term);
         return lowering::Ops{term.v, term.d, total.v, total.d, next, s[5]};
       });
-  return {builder.GetTupleElement(sum, 2), builder.GetTupleElement(sum, 3)};
+  return {sum[2], sum[3]};
 }
 
 // 1 / (x + 1 - a - 1 (1 - a) / (x + 3 - a - 2 (2 - a) / (x + 5 - a - ...))), x above a.
@@ -103,7 +103,7 @@ Dual GammaFraction(lowering::Builder& builder, const Wide64& wide, lowering::Op 
   const Dual first = duals.Over(duals.Number(1), bottom);
   lowering::Ops begin = Lentz{first, duals.Number(1e300), first, duals.Number(2)}.State();
   begin.insert(begin.end(), {wide(1), bottom.v, a});
-  const lowering::Op end =
+  const lowering::Ops end =
       LoopWhile(builder, begin, FractionMoves,
                 [](lowering::Builder& b, const Wide64& w, const lowering::Ops& s) {
                   const Duals f{b, w};
@@ -113,7 +113,7 @@ Dual GammaFraction(lowering::Builder& builder, const Wide64& wide, lowering::Op 
                   after.insert(after.end(), {w.Plus(i, 1), next, s[10]});
                   return after;
                 });
-  return {builder.GetTupleElement(end, 0), builder.GetTupleElement(end, 1)};
+  return {end[0], end[1]};
 }
 
 // The derivative at the number's place among the normal ones, n.
@@ -139,7 +139,7 @@ Dual BetaFraction(lowering::Builder& builder, const Wide64& wide, lowering::Op x
       duals.NotZero({builder.Minus(wide(1), ratio.v), builder.Unary(Opcode::kNegate, ratio.d)}));
   lowering::Ops begin = Lentz{first, duals.Number(1), first, duals.Number(2)}.State();
   begin.insert(begin.end(), {wide(1), x, a.v, a.d, b.v, b.d});
-  const lowering::Op end = LoopWhile(
+  const lowering::Ops end = LoopWhile(
       builder, begin, FractionMoves,
       [](lowering::Builder& in, const Wide64& w, const lowering::Ops& s) {
         const Duals f{in, w};
@@ -160,7 +160,7 @@ Dual BetaFraction(lowering::Builder& builder, const Wide64& wide, lowering::Op x
         after.insert(after.end(), s.begin() + 9, s.end());
         return after;
       });
-  return {builder.GetTupleElement(end, 0), builder.GetTupleElement(end, 1)};
+  return {end[0], end[1]};
 }
 
 }  // namespace

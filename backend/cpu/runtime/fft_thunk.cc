@@ -16,11 +16,11 @@ using hlo::FftType;
 struct FftSpec {
   FftType type{};
   Dims lengths;  // of the last dimensions
-  DType operand_type{}, result_type{};
+  DType operand_type{};
   int64_t rows = 0, operand_columns = 0, result_columns = 0;
   BufferId operand = 0, result = 0, scratch = 0;
-  LAZULI_ATTRS(type, lengths, operand_type, result_type, rows, operand_columns, result_columns,
-               operand, result, scratch);
+  LAZULI_ATTRS(type, lengths, operand_type, rows, operand_columns, result_columns, operand, result,
+               scratch);
 };
 
 // The transforms of a spec, planned once.
@@ -71,7 +71,7 @@ class FftPlanOf final : public FftPlan {
   }
 
  private:
-  // Along the dims before the last one, which has so many elements, the later ones first.
+  // Transforms along the dims before the last one, which has `last` elements, the later ones first.
   void TransformOthers(const Complex* x, Complex* y, int64_t last) const {
     int64_t neighbours = last, rows = spec_.rows;
     for (auto transform = others_.rbegin(); transform != others_.rend(); ++transform) {
@@ -129,7 +129,7 @@ ThunkOrReason MakeFftThunk(const hlo::Instruction& fft, const std::vector<Buffer
       return "its length is above 2^31 - 1";  // squares of places must not overflow
   }
   const int64_t rows = x.num_elements() / x.dim(x.rank() - 1);
-  // Where half a spectrum is transformed along its other dims, before the last.
+  // Holds half a spectrum that is transformed along its other dims before the last one.
   const bool half = fft.attrs_as<hlo::FftAttrs>().fft_type == FftType::kIrfft &&
                     fft.attrs_as<hlo::FftAttrs>().fft_length.size() > 1;
   const BufferId scratch = new_buffer(half ? x.byte_size() : 0);
@@ -140,7 +140,6 @@ ThunkOrReason MakeFftThunk(const hlo::Instruction& fft, const std::vector<Buffer
                                     FftSpec{.type = fft.attrs_as<hlo::FftAttrs>().fft_type,
                                             .lengths = fft.attrs_as<hlo::FftAttrs>().fft_length,
                                             .operand_type = x.dtype(),
-                                            .result_type = fft.shape().dtype(),
                                             .rows = rows,
                                             .operand_columns = x.dim(x.rank() - 1),
                                             .result_columns = fft.shape().dim(x.rank() - 1),

@@ -11,12 +11,12 @@
 namespace lazuli::cpu {
 namespace {
 
-constexpr int64_t kLargestRadix = 31;
 constexpr int64_t kLongestWhole = 128;    // longer rows are matrices
 constexpr int64_t kLongestColumn = 4096;  // longer columns are copied to rows
 constexpr int64_t kWorth = 8192;          // elements for a thread
 
-// exp(-2 pi i k / n), exact to the last bit or two: of an angle within an eighth of a turn.
+// exp(-2 pi i k / n), exact to the last bit or two: computed from an angle of at most an eighth of a
+// turn.
 std::complex<double> RootOf(int64_t k, int64_t n) {
   k %= n;
   const bool low = 2 * k > n;  // the lower half is the conjugate of the upper one
@@ -82,7 +82,7 @@ std::vector<int64_t> LaneTransform<T>::Radices(int64_t n) {
   for (; twos > 4 || twos == 3; twos -= 3) radices.push_back(8);
   for (; twos >= 2; twos -= 2) radices.push_back(4);
   if (twos == 1) radices.push_back(2);
-  for (int64_t factor = 3; factor <= kLargestRadix; factor += 2) {
+  for (int64_t factor = 3; factor <= kMostFourierRadix; factor += 2) {
     for (; n % factor == 0; n /= factor) radices.push_back(factor);
   }
   if (n != 1) radices.clear();
@@ -122,9 +122,10 @@ template <class T>
 Fourier<T>::Fourier(int64_t n, Along along) : n_(n) {
   if (n > 1 && LaneTransform<T>::Radices(n).empty()) {
     MakeChirp();
+  } else if (n > (along == Along::kRows ? kLongestWhole : kLongestColumn)) {
+    Split();
   } else {
-    if (n > (along == Along::kRows ? kLongestWhole : kLongestColumn)) Split();
-    if (!columns_) whole_ = std::make_unique<LaneTransform<T>>(n);
+    whole_ = std::make_unique<LaneTransform<T>>(n);
   }
 }
 
@@ -147,7 +148,6 @@ void Fourier<T>::Split() {
     const double penalty = static_cast<double>(std::max(rows, n_ / rows)) > 4096 ? 2 : 1;
     if (here * penalty < least) least = here * penalty, best = rows;
   }
-  if (best == 0) return;  // a prime
   columns_ = std::make_unique<LaneTransform<T>>(best);
   rows_ = std::make_unique<LaneTransform<T>>(n_ / best);
   const int64_t n2 = n_ / best, groups = GroupsOf(n2, lanes);
@@ -221,7 +221,7 @@ void Fourier<T>::PairedRows(const Complex* x, Complex* y, int64_t rows, Directio
 template <class T>
 void Fourier<T>::Rows(const Complex* x, int64_t x_stride, Complex* y, int64_t y_stride,
                       int64_t rows, Direction direction) const {
-  if (!inner_ && !columns_) return WholeRows(x, x_stride, y, y_stride, rows, direction);
+  if (whole_) return WholeRows(x, x_stride, y, y_stride, rows, direction);
   const auto some = [&](int64_t begin, int64_t end) {
     const FourierWork<T> work(RowNumbers());
     for (int64_t row = begin; row < end; ++row)
@@ -238,7 +238,7 @@ void Fourier<T>::Row(const Complex* x, Complex* y, Direction direction, T* work)
   WholeRows(x, n_, y, n_, 1, direction);
 }
 
-// Two steps, each of groups of lanes, which threads take if there are several for the row.
+// Two steps, columns and rows, in groups of lanes; of a long row several threads take groups.
 template <class T>
 void Fourier<T>::SplitRow(const Complex* x, Complex* y, Direction d, T* work) const {
   const FourierLoops<T>& loops = FourierLoopsHere<T>();
@@ -333,10 +333,18 @@ RealFourier<T>::RealFourier(int64_t n)
   turns_.insert(turns_.end(), imaginary.begin(), imaginary.end());
 }
 
-// All lanes of short lines; one row of long ones, while it is in the cache.
+// A group has rows for all lanes if they are short, and is one row if they are long, which is in the
+// cache then between its steps.
 template <class T>
-int64_t RealFourier<T>::Together() const {
-  return n_ <= 2 * kLongestWhole ? FourierLoopsHere<T>().lanes * 4 : 1;
+template <class F>
+void RealFourier<T>::InGroups(int64_t rows, F&& f) const {
+  if (rows < NumThreads()) return f(0, rows);
+  const int64_t some = n_ <= 2 * kLongestWhole ? FourierLoopsHere<T>().lanes * 4 : 1;
+  ParallelFor(GroupsOf(rows, some), std::max<int64_t>(1, kWorth / (n_ * some)),
+              [&](int64_t begin, int64_t end) {
+                for (int64_t row = begin * some; row < std::min(rows, end * some); row += some)
+                  f(row, std::min(some, rows - row));
+              });
 }
 
 template <class T>
@@ -344,14 +352,9 @@ void RealFourier<T>::Forward(const T* x, Complex* y, int64_t rows) const {
   if (paired_ && complex_.is_whole()) {
     return complex_.PairedRows(reinterpret_cast<const Complex*>(x), y, rows, {}, turns_.data());
   }
-  if (rows < NumThreads()) return ForwardSome(x, y, rows);
-  const int64_t some = Together();
-  ParallelFor(GroupsOf(rows, some), std::max<int64_t>(1, kWorth / (n_ * some)),
-              [&](int64_t begin, int64_t end) {
-                for (int64_t row = begin * some; row < std::min(rows, end * some); row += some) {
-                  ForwardSome(x + row * n_, y + row * (n_ / 2 + 1), std::min(some, rows - row));
-                }
-              });
+  InGroups(rows, [&](int64_t row, int64_t count) {
+    ForwardSome(x + row * n_, y + row * (n_ / 2 + 1), count);
+  });
 }
 
 template <class T>
@@ -382,15 +385,9 @@ void RealFourier<T>::Inverse(const Complex* x, T* y, int64_t rows, T scale) cons
     return complex_.PairedRows(x, reinterpret_cast<Complex*>(y), rows,
                                {.inverse = true, .scale = 2 * scale}, turns_.data());
   }
-  if (rows < NumThreads()) return InverseSome(x, y, rows, scale);
-  const int64_t some = Together();
-  ParallelFor(GroupsOf(rows, some), std::max<int64_t>(1, kWorth / (n_ * some)),
-              [&](int64_t begin, int64_t end) {
-                for (int64_t row = begin * some; row < std::min(rows, end * some); row += some) {
-                  InverseSome(x + row * (n_ / 2 + 1), y + row * n_, std::min(some, rows - row),
-                              scale);
-                }
-              });
+  InGroups(rows, [&](int64_t row, int64_t count) {
+    InverseSome(x + row * (n_ / 2 + 1), y + row * n_, count, scale);
+  });
 }
 
 template <class T>

@@ -1,8 +1,8 @@
 // Discrete Fourier transforms of any length, planned once, in the type of the elements.
 //
-// Lengths whose prime factors are small go by Stockham's passes over several lines at once, one in
-// each lane of a vector (fourier_kernels.h): lines of a batch, or, of a long line, the columns and
-// then the rows of the matrix that it is (Bailey, 1990). Other lengths become a convolution of such a
+// Lengths with small prime factors are computed by Stockham's passes over several lines at once, one
+// per lane of a vector (fourier_kernels.h): the lines of a batch, or the columns and then the rows of
+// a long line that is taken as a matrix (Bailey, 1990). Other lengths become a convolution of such a
 // length (Bluestein, 1970). How a line is computed depends on its length alone, so that its values
 // do not depend on the batch.
 #pragma once
@@ -17,7 +17,7 @@
 
 namespace lazuli::cpu {
 
-// Memory for vectors, which is not set to anything.
+// Memory for vectors, not initialized.
 template <class T>
 class FourierWork {
  public:
@@ -31,7 +31,7 @@ class FourierWork {
   std::unique_ptr<T[], Free> memory_;
 };
 
-// Of n elements in each lane; n has small prime factors.
+// Transforms of n elements per lane; the prime factors of n are small.
 template <class T>
 class LaneTransform {
  public:
@@ -60,15 +60,15 @@ class Fourier {
     T scale = 1;
   };
 
-  // What is planned for: lines of neighbours, or lines whose neighbours are those of others.
+  // What is planned for: lines whose elements are neighbours, or columns of a matrix.
   enum class Along : uint8_t { kRows, kColumns };
   Fourier(int64_t n, Along along);
   int64_t size() const { return n_; }
   // Lines of n neighbours; x and y may be one array.
   void Rows(const Complex* x, int64_t x_stride, Complex* y, int64_t y_stride, int64_t rows,
             Direction direction) const;
-  // Whether PairedRows() is for it, which reads or writes half the spectra of real lines of 2 n
-  // elements; the turns are those of FourierLoops::pairs.
+  // PairedRows() transforms real lines of 2 n elements to the first n + 1 elements of their spectra,
+  // or back; the turns are those of FourierLoops::pairs. Only where is_whole().
   bool is_whole() const { return whole_ != nullptr; }
   void PairedRows(const Complex* x, Complex* y, int64_t rows, Direction direction,
                   const T* turns) const;
@@ -88,8 +88,8 @@ class Fourier {
   void ChirpedRow(const Complex* x, Complex* y, Direction direction, T* work) const;
 
   int64_t n_;
-  // Of the line itself, or of the columns and the rows of a matrix, whose elements are multiplied by
-  // turns in between.
+  // Transforms of the line itself, or of the columns and the rows of a matrix, whose elements are
+  // multiplied by turns in between.
   std::unique_ptr<LaneTransform<T>> whole_, columns_, rows_;
   std::vector<T> turns_;
   // Bluestein's: x[k] chirp[k] is convolved with the inverse chirp, whose spectrum is kept.
@@ -97,7 +97,7 @@ class Fourier {
   std::vector<Complex> chirp_, spectrum_;
 };
 
-// Of real lines of n elements, and the first n/2 + 1 of their spectra.
+// Transforms of real lines of n elements to the first n/2 + 1 elements of their spectra, and back.
 template <class T>
 class RealFourier {
  public:
@@ -107,13 +107,15 @@ class RealFourier {
   void Inverse(const Complex* x, T* y, int64_t rows, T scale) const;
 
  private:
-  int64_t Together() const;  // rows that are computed in one go
+  // f(row, count) of groups of rows that are computed in one go.
+  template <class F>
+  void InGroups(int64_t rows, F&& f) const;
   void ForwardSome(const T* x, Complex* y, int64_t rows) const;
   void InverseSome(const Complex* x, T* y, int64_t rows, T scale) const;
 
   int64_t n_;
-  bool paired_;         // of even n: neighbours are the parts of complex numbers
-  Fourier<T> complex_;  // of n / 2 elements then, else of n
+  bool paired_;         // n is even: neighbours are taken as the parts of complex numbers
+  Fourier<T> complex_;  // of n / 2 elements if paired, else of n
   std::vector<T> turns_;
 };
 

@@ -1,4 +1,4 @@
-// This file is compiled with contraction of products and sums to fma, as libraries do it. Loops over
+// This file is compiled with contraction of products and sums to fma, as libraries do. Loops over
 // vectors are unrolled, so that a butterfly stays in registers.
 #include "backend/cpu/runtime/fourier_kernels.h"
 
@@ -37,7 +37,7 @@ struct Lanes {
   }
 };
 
-// --- butterflies, each in place, results in order
+// --- butterflies: each works in place, its results are in order
 
 template <class C>
 LAZULI_INLINE C Plus(const C& a, const C& b) {
@@ -81,7 +81,7 @@ LAZULI_INLINE void Butterfly8(C* x) {
   x[3] = Plus(e3, o3), x[7] = Minus(e3, o3);
 }
 
-// An odd number of elements: sums of x[j] and x[r - j] share their cosines, differences their sines.
+// Of an odd number of elements: sums of x[j] and x[r - j] share cosines, differences share sines.
 template <class T, int r, class C>
 LAZULI_INLINE void ButterflyOdd(C* x, const T* roots) {
   constexpr int half = r / 2;
@@ -143,11 +143,10 @@ LAZULI_INLINE void PassAt(const FourierPass<T>& pass, int64_t p, const T* x, T* 
   }
 }
 
-// Of an odd radix up to kMostRadix, without unrolled loops: such passes are rare.
-constexpr int kMostRadix = 31;
+// A pass of any odd radix, without unrolled loops: such passes are rare.
 template <class L, class T>
 LAZULI_INLINE void PassOfAny(const FourierPass<T>& pass, const T* x, T* y) {
-  typename L::C sums[kMostRadix / 2 + 1], differences[kMostRadix / 2 + 1];
+  typename L::C sums[kMostFourierRadix / 2 + 1], differences[kMostFourierRadix / 2 + 1];
   const int64_t r = pass.radix, half = r / 2, step = pass.s * pass.m;
   const T* const roots = pass.roots;
   for (int64_t i = 0; i < step; ++i) {
@@ -239,7 +238,7 @@ LAZULI_INLINE V Reversed(const V& v, std::index_sequence<kIndex...>) {
   return __builtin_shufflevector(v, v, static_cast<int>(sizeof...(kIndex) - 1 - kIndex)...);
 }
 
-// As many neighbours as there are lanes.
+// Real and imaginary parts of as many neighbours as there are lanes: apart, and together again.
 template <class L, class T>
 LAZULI_INLINE typename L::C Apart(const T* from) {
   constexpr std::make_index_sequence<L::kCount> kAll;
@@ -302,7 +301,7 @@ LAZULI_INLINE void StoreLanes(const T* from, int64_t n, int64_t count, bool swap
   }
 }
 
-// A square of as many vectors as there are lanes, with lanes for vectors.
+// Transposes as many vectors as there are lanes.
 template <class L>
 LAZULI_INLINE void TurnSquare(typename L::V* x) {
   constexpr std::make_index_sequence<L::kCount> kAll;

@@ -2,10 +2,10 @@
 
 #include <algorithm>
 #include <cmath>
-#include <functional>
 #include <utility>
 
 #include "ir/support/wrong_type.h"
+#include "ir/types/permutation.h"
 #include "lazy/ops/core/default_type.h"
 #include "lazy/ops/core/dims.h"
 
@@ -19,7 +19,7 @@ using lowering::Opcode;
 
 constexpr std::size_t kMostDims = 3;  // of one HLO instruction
 
-// The last `last` dims, in the order given, behind the others.
+// All dims: `last`, in the order given, behind the others.
 Dims OrderWithLast(absl::Span<const int64_t> last, int64_t rank) {
   Dims order;
   for (int64_t d = 0; d < rank; ++d) {
@@ -29,37 +29,29 @@ Dims OrderWithLast(absl::Span<const int64_t> last, int64_t rank) {
   return order;
 }
 
-Dims Inverse(const Dims& order) {
-  Dims inverse(order.size(), 0);
-  for (std::size_t i = 0; i < order.size(); ++i) inverse[At(order[i])] = static_cast<int64_t>(i);
-  return inverse;
-}
-
 Op Transposed(Builder& b, Op x, const Dims& order) {
   return std::is_sorted(order.begin(), order.end()) ? x : b.Transpose(x, order);
 }
 
-// One instruction, along dims with these lengths of the signal.
-Op Transform(Builder& b, Op x, FftType type, absl::Span<const int64_t> dims,
-             absl::Span<const int64_t> lengths) {
+// One instruction, along dims of the signal.
+Op Transform(Builder& b, Op x, FftType type, absl::Span<const int64_t> dims, const Shape& signal) {
   const Dims order = OrderWithLast(dims, x.rank());
-  hlo::FftAttrs attrs{type, Dims(lengths.begin(), lengths.end())};
+  hlo::FftAttrs attrs{type, {}};
+  for (int64_t d : dims) attrs.fft_length.push_back(signal.dim(d));
   const Op y = b.Add(Opcode::kFft, {Transposed(b, x, order)}, std::move(attrs));
-  return Transposed(b, y, Inverse(order));
+  return Transposed(b, y, ir::Inverse(order));
 }
 
 // Complex transforms along any number of dims.
 Op TransformAll(Builder& b, Op x, FftType type, absl::Span<const int64_t> dims) {
   for (std::size_t i = 0; i < dims.size(); i += kMostDims) {
-    const auto some = dims.subspan(i, kMostDims);
-    Dims lengths;
-    for (int64_t d : some) lengths.push_back(x.shape().dim(d));
-    x = Transform(b, x, type, some, lengths);
+    const Shape signal = x.shape();  // NOLINT: a copy, for the original moves as more is built
+    x = Transform(b, x, type, dims.subspan(i, kMostDims), signal);
   }
   return x;
 }
 
-// The dims but those that are transformed together with the last one, and these.
+// The dims that are transformed on their own, and those that are together with the last one.
 std::pair<absl::Span<const int64_t>, absl::Span<const int64_t>> Parts(const Dims& dims) {
   const std::size_t together = std::min(dims.size(), kMostDims);
   const absl::Span<const int64_t> all(dims);
@@ -81,7 +73,7 @@ double InverseFactor(FftScale scale, double n) {
   return scale == FftScale::kOneByN ? 1 : scale == FftScale::kOne ? n : std::sqrt(n);
 }
 
-// Parts one by one: a complex factor would make NaN of infinities.
+// Real and imaginary parts are multiplied one by one: a complex factor would make NaN of infinities.
 Op Scaled(Builder& b, Op x, double factor) {
   if (factor == 1) return x;
   if (IsComplex(x.dtype())) {
@@ -91,12 +83,8 @@ Op Scaled(Builder& b, Op x, double factor) {
   return b.Times(x, b.Full(x.shape(), factor));
 }
 
-Shape WithLast(const Op& x, absl::Span<const int64_t> dims, int64_t size) {
-  return Shape(x.dtype(), Resized(x.shape(), dims.back(), size));
-}
-
-// x with twice those elements along dim that a spectrum of n elements has once: the first, and for
-// even n the last; or twice the others.
+// x, half of a spectrum of n elements along dim, with some elements doubled: those that the whole
+// spectrum has once, which are the first and for even n the last (`ends`), or the others.
 Tensor Doubled(const Tensor& x, int64_t dim, int64_t n, bool ends) {
   Dims dims(At(x.rank()), 1);
   dims[At(dim)] = x.dim(dim);
@@ -127,10 +115,8 @@ Op FftR2cOp::Lower(Builder& b, Op x) const {
     return b.Full(
         Shape(dtype, Resized(signal, dims.back(), hlo::SpectrumSize(signal.dim(dims.back())))), 0);
   }
-  Dims lengths;
-  for (int64_t d : last) lengths.push_back(signal.dim(d));
-  const Op y = Transform(b, Scaled(b, x, Factor(scale, SizeOf(signal, dims))), FftType::kRfft, last,
-                         lengths);
+  const Op y =
+      Transform(b, Scaled(b, x, Factor(scale, SizeOf(signal, dims))), FftType::kRfft, last, signal);
   return TransformAll(b, y, FftType::kFft, others);
 }
 
@@ -140,14 +126,12 @@ Tensors FftR2cOp::Vjp(const Saved& s, const Tensor& dy) const {
 }
 
 Op FftC2rOp::Lower(Builder& b, Op x) const {
-  const Shape signal = WithLast(x, dims, last_size);
+  const Shape signal(x.dtype(), Resized(x.shape(), dims.back(), last_size));
   if (signal.num_elements() == 0 || x.shape().num_elements() == 0)
     return b.Full(Shape(hlo::PartType(signal.dtype()), signal.dims()), 0);
   const auto [others, last] = Parts(dims);
-  Dims lengths;
-  for (int64_t d : last) lengths.push_back(signal.dim(d));
   const Op y =
-      Transform(b, TransformAll(b, x, FftType::kIfft, others), FftType::kIrfft, last, lengths);
+      Transform(b, TransformAll(b, x, FftType::kIfft, others), FftType::kIrfft, last, signal);
   return Scaled(b, y, InverseFactor(scale, SizeOf(signal, dims)));
 }
 

@@ -18,6 +18,13 @@ inline Dims Resized(const Shape& x, int64_t dim, int64_t size) {
   return dims;
 }
 
+// How many elements an array with these dims has.
+inline int64_t Count(absl::Span<const int64_t> dims) {
+  int64_t count = 1;
+  for (int64_t n : dims) count *= n;
+  return count;
+}
+
 // A position that counts from the end if it is negative, within [low, n].
 inline int64_t Bounded(int64_t position, int64_t low, int64_t n) {
   return std::clamp(position < 0 ? position + n : position, low, std::max(low, n));

@@ -262,16 +262,6 @@ std::pair<Tensor, Tensor> TriangularSolve(const Tensor& b, const Tensor& A, bool
   return {Record(op, used, x), Clone(a)};
 }
 
-namespace {
-
-int64_t Count(absl::Span<const int64_t> dims) {
-  int64_t count = 1;
-  for (int64_t d : dims) count *= d;
-  return count;
-}
-
-}  // namespace
-
 Tensor LinalgTensorinv(const Tensor& A, int64_t ind) {
   static constexpr char kOp[] = "linalg.tensorinv";
   if (ind <= 0)

@@ -3,10 +3,10 @@
 #include <array>
 #include <limits>
 #include <numbers>
-#include <numeric>
 
 #include "ir/support/wrong_type.h"
 #include "lazy/ops/core/default_type.h"
+#include "lazy/ops/core/dims.h"
 #include "lazy/ops/create/create.h"
 #include "lazy/ops/index/sort.h"
 #include "lazy/ops/random/philox.h"
@@ -46,10 +46,6 @@ lowering::Op MultiplyHigh(lowering::Op x, lowering::Op y) {
   const lowering::Op middle =
       b.Plus(b.Plus(Right(b.Times(x0, y0), 32), Low(cross, 32)), b.Times(x1, y0));
   return b.Plus(b.Plus(b.Times(x1, y1), Right(cross, 32)), Right(middle, 32));
-}
-
-int64_t Count(const Dims& dims) {
-  return std::accumulate(dims.begin(), dims.end(), int64_t{1}, std::multiplies<>());
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-// What the ops of random numbers are lowered with: bits of Philox 4x32-10, and uniform numbers of them.
+// How ops of random numbers are lowered: bits of Philox 4x32-10, and uniform numbers made from them.
 #pragma once
 
 #include <array>
@@ -15,7 +15,7 @@ struct PhiloxWords {
   lowering::Op seed_low, seed_high, offset_low, offset_high;
 };
 
-// They as the state of rng-bit-generator, u64[2].
+// The words as the state of rng-bit-generator, u64[2].
 lowering::Op PhiloxArray(lowering::Builder& b, const PhiloxWords& s);
 
 // `count` random u32 as a flat array.
@@ -24,15 +24,15 @@ lowering::Op RandomBits(lowering::Builder& b, int64_t count, const PhiloxWords& 
 // The i-th of pieces of `count`.
 lowering::Op Piece(lowering::Op bits, int64_t i, int64_t count);
 
-// 32-bit numbers that `count` uniform elements take.
+// How many 32-bit numbers `count` uniform elements take.
 int64_t NumbersFor(DType dtype, int64_t count);
 
 // The i-th `count` uniform numbers in [0, 1): in f64, or in f32 with the bits of a narrower dtype.
 lowering::Op Uniform(lowering::Builder& b, lowering::Op bits, int64_t i, int64_t count,
                      DType dtype);
 
-// Records an op of the operands, which refer to tensors and values of the caller, and the generator's
-// state, which moves on by `reserved` numbers.
+// Records an op with the operands, which refer to tensors and values of the caller, and the state of
+// the generator, which moves on by `reserved` numbers.
 template <class T>
 Tensor RecordRandom(T op, int64_t reserved, backend::Device device, Generator& generator,
                     absl::Span<const Operand> operands = {}) {

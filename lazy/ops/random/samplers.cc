@@ -17,7 +17,7 @@ namespace {
 using lowering::Opcode;
 using Is = hlo::ComparisonDirection;
 
-// Formulas of a round of rejection read as on numbers.
+// Operations with which formulas on arrays read like formulas on numbers.
 struct Formula {
   lowering::Builder& b;
   const Wide64& w;
@@ -31,22 +31,23 @@ struct Formula {
   lowering::Op Or(lowering::Op x, lowering::Op y) const { return b.Binary(Opcode::kOr, x, y); }
   lowering::Op Less(lowering::Op x, lowering::Op y) const { return b.Compare(Is::kLt, x, y); }
   lowering::Op AtMost(lowering::Op x, lowering::Op y) const { return b.Compare(Is::kLe, x, y); }
-  // n!'s logarithm.
+  // The logarithm of n!.
   lowering::Op LogFactorial(lowering::Op n) const { return LgammaOp{}.Lower(b, w.Plus(n, 1)); }
 };
 
-// What one round of a rejection drew, and where it is accepted.
+// What a round of rejection drew, and where that is accepted.
 struct Draw {
   lowering::Op value, accepted;
 };
 
-// Uniform numbers in (0, 1), whose logarithms are finite: 1 - u, and the smallest step for 1.
+// Uniform numbers in (0, 1), whose logarithms are finite and not 0: 1 - u, at most the largest number
+// below 1.
 lowering::Op Open(const Formula& f, lowering::Op u) {
   return f.b.Binary(Opcode::kMinimum, f.b.Minus(f.w(1), u), f.w(1 - 0x1p-53));
 }
 
-// Draws `uniforms` numbers for each element, and makes a draw of them and of `parameters`, until each
-// element that is not `done` has accepted one; others are `value`.
+// Draws `uniforms` numbers per element, and makes a draw from them and `parameters`, until each
+// element has accepted one. Elements that are `done` keep their `value` instead.
 template <class F>
 lowering::Op Reject(lowering::Builder& builder, lowering::Op value, lowering::Op done,
                     lowering::Op random, int64_t uniforms,
@@ -73,13 +74,13 @@ lowering::Op Reject(lowering::Builder& builder, lowering::Op value, lowering::Op
   return end[0];
 }
 
-// Numbers that are reserved for rounds; another round is needed with a probability below 2^-64.
+// How many rounds numbers are reserved for; more are needed with a probability below 2^-64.
 constexpr int64_t kRounds = 64;
 int64_t Reserved(int64_t count, int64_t first, int64_t uniforms) {
   return 2 * first * count + kRounds * (2 * uniforms * count + 4);
 }
 
-// Half of Box and Muller's pair.
+// One of the two normal numbers that the method of Box and Muller makes from u and v.
 lowering::Op NormalOf(const Formula& f, lowering::Op u, lowering::Op v) {
   const lowering::Op radius = f.Sqrt(f.w.Times(f.Log(Open(f, u)), -2));
   return f.b.Times(radius, f.b.Unary(Opcode::kCosine, f.w.Times(v, 2 * std::numbers::pi)));
@@ -97,8 +98,8 @@ Draw DrawGamma(const Formula& f, const lowering::Ops& u, const lowering::Ops& s)
   return {b.Times(d, v), f.And(is_positive, f.Less(f.Log(Open(f, u[2])), bound))};
 }
 
-// The smallest k whose probability of being at most k is above u: from k = 0 on, where it is `first`;
-// ratio(f, k, parameters) is what the probability of k is of that of k - 1. 0 where `skip` is set.
+// The smallest k for which the probability of at most k is above u. The probability of 0 is `first`;
+// ratio(f, k, parameters) is the probability of k divided by that of k - 1. 0 where `skip` is set.
 template <class F>
 lowering::Op Invert(lowering::Builder& builder, lowering::Op u, lowering::Op first,
                     lowering::Op skip, absl::Span<const lowering::Op> parameters, F&& ratio) {
@@ -124,7 +125,7 @@ lowering::Op Invert(lowering::Builder& builder, lowering::Op u, lowering::Op fir
   return end[0];
 }
 
-constexpr double kInvertBelow = 10;  // a mean
+constexpr double kInvertBelow = 10;  // means below it are drawn by inversion
 
 Draw DrawPoisson(const Formula& f, const lowering::Ops& u, const lowering::Ops& s) {
   lowering::Builder& b = f.b;
@@ -183,6 +184,15 @@ lowering::Op FlatDouble(lowering::Builder& b, lowering::Op x) {
   return b.Convert(b.Reshape(x, {x.shape().num_elements()}), DType::kF64);
 }
 
+// A uniform number per element of x, second, and the generator's state after them, for rounds.
+std::pair<lowering::Op, lowering::Op> FirstNumbers(lowering::Builder& b, const PhiloxWords& words,
+                                                   lowering::Op x) {
+  const int64_t n = x.shape().num_elements();
+  const auto [state, bits] = b.RngBitGenerator(hlo::RngAlgorithm::kPhilox, PhiloxArray(b, words),
+                                               Shape(DType::kU32, {2 * n}));
+  return {state, Uniform(b, bits, 0, n, DType::kF64)};
+}
+
 }  // namespace
 
 lowering::Op StandardGammaOp::Lower(lowering::Builder& b, lowering::Op alpha, lowering::Op seed_low,
@@ -192,17 +202,13 @@ lowering::Op StandardGammaOp::Lower(lowering::Builder& b, lowering::Op alpha, lo
   const lowering::Op a = FlatDouble(b, alpha);
   const Wide64 w{b, a};
   const Formula f{b, w};
-  const int64_t n = a.shape().num_elements();
-  const auto [random, bits] = b.RngBitGenerator(
-      hlo::RngAlgorithm::kPhilox, PhiloxArray(b, {seed_low, seed_high, offset_low, offset_high}),
-      Shape(DType::kU32, {2 * n}));
+  const auto [random, u] = FirstNumbers(b, {seed_low, seed_high, offset_low, offset_high}, a);
   // Below 1 the number for a + 1 times u^(1 / a).
   const lowering::Op is_low = f.Less(a, w(1));
   const lowering::Op usual = f.And(f.Less(w(0), a), f.Less(a, w(kInfinity)));
   const lowering::Op d = b.Select(usual, w.Plus(b.Select(is_low, w.Plus(a, 1), a), -1.0 / 3), w(1));
   const lowering::Op drawn = Reject(b, a, f.Not(usual), random, 3, {d}, DrawGamma);
-  const lowering::Op u = Open(f, Uniform(b, bits, 0, n, DType::kF64));
-  const lowering::Op factor = f.Exp(b.DividedBy(f.Log(u), b.Select(usual, a, w(1))));
+  const lowering::Op factor = f.Exp(b.DividedBy(f.Log(Open(f, u)), b.Select(usual, a, w(1))));
   const lowering::Op boosted = b.Select(f.And(is_low, usual), b.Times(drawn, factor), drawn);
   const lowering::Op y = b.Convert(boosted, alpha.dtype());
   const lowering::Op least = b.Full(y.shape(), LeastNormal(alpha.dtype()));
@@ -217,17 +223,13 @@ lowering::Op PoissonOp::Lower(lowering::Builder& b, lowering::Op rate, lowering:
   const lowering::Op r = FlatDouble(b, rate);
   const Wide64 w{b, r};
   const Formula f{b, w};
-  const int64_t n = r.shape().num_elements();
-  const auto [random, bits] = b.RngBitGenerator(
-      hlo::RngAlgorithm::kPhilox, PhiloxArray(b, {seed_low, seed_high, offset_low, offset_high}),
-      Shape(DType::kU32, {2 * n}));
+  const auto [random, u] = FirstNumbers(b, {seed_low, seed_high, offset_low, offset_high}, r);
   const lowering::Op is_large = f.AtMost(w(kInvertBelow), r);
   const lowering::Op mean = b.Select(is_large, w(1), r);
-  const lowering::Op small =
-      Invert(b, Uniform(b, bits, 0, n, DType::kF64), f.Exp(b.Unary(Opcode::kNegate, mean)),
-             is_large, {mean}, [](const Formula& g, lowering::Op k, const lowering::Ops& s) {
-               return g.b.DividedBy(s[0], k);
-             });
+  const lowering::Op small = Invert(b, u, f.Exp(b.Unary(Opcode::kNegate, mean)), is_large, {mean},
+                                    [](const Formula& g, lowering::Op k, const lowering::Ops& s) {
+                                      return g.b.DividedBy(s[0], k);
+                                    });
   const lowering::Op skip = f.Not(f.And(is_large, f.Less(r, w(kInfinity))));
   const lowering::Op k = Reject(b, b.Select(is_large, r, small), skip, random, 2,
                                 {b.Select(skip, w(kInvertBelow), r)}, DrawPoisson);
@@ -241,10 +243,7 @@ lowering::Op BinomialOp::Lower(lowering::Builder& b, lowering::Op count, lowerin
   const lowering::Op trials = FlatDouble(b, count), given = FlatDouble(b, prob);
   const Wide64 w{b, trials};
   const Formula f{b, w};
-  const int64_t n = trials.shape().num_elements();
-  const auto [random, bits] = b.RngBitGenerator(
-      hlo::RngAlgorithm::kPhilox, PhiloxArray(b, {seed_low, seed_high, offset_low, offset_high}),
-      Shape(DType::kU32, {2 * n}));
+  const auto [random, u] = FirstNumbers(b, {seed_low, seed_high, offset_low, offset_high}, trials);
   const lowering::Op is_flipped = f.Less(w(0.5), given);
   const lowering::Op p = b.Select(is_flipped, b.Minus(w(1), given), given);
   const lowering::Op is_large = f.AtMost(w(kInvertBelow), b.Times(trials, p));
@@ -252,7 +251,7 @@ lowering::Op BinomialOp::Lower(lowering::Builder& b, lowering::Op count, lowerin
   const lowering::Op none =
       f.Exp(b.Times(trials, b.Unary(Opcode::kLogPlusOne, b.Unary(Opcode::kNegate, q))));
   const lowering::Op small =
-      Invert(b, Uniform(b, bits, 0, n, DType::kF64), none, is_large, {trials, q},
+      Invert(b, u, none, is_large, {trials, q},
              [](const Formula& g, lowering::Op k, const lowering::Ops& s) {
                const lowering::Op left = g.w.Plus(g.b.Minus(s[0], k), 1);
                return g.b.DividedBy(g.b.Times(left, s[1]), g.b.Times(k, g.b.Minus(g.w(1), s[1])));
@@ -286,7 +285,7 @@ void CheckIsFloat(std::string_view op, const Tensor& x) {
 int64_t SizeOf(const Tensor& x) { return x.shape().num_elements(); }
 
 Tensor DrawStandardGamma(const Tensor& alpha, Generator& generator) {
-  const Tensor given = Detach(alpha);  // an operand refers to it
+  const Tensor given = Detach(alpha);  // lives as long as the operand, which refers to it
   const std::array<Operand, 1> in{given};
   return RecordRandom(StandardGammaOp{}, Reserved(SizeOf(alpha), 1, 3), alpha.device(), generator,
                       in);

@@ -6,7 +6,7 @@
 
 namespace lazuli::lazy {
 
-// Numbers of the gamma distributions of these shape parameters and rate 1, by the method of Marsaglia
+// Numbers of gamma distributions with these shape parameters and rate 1, by the method of Marsaglia
 // and Tsang (2000). All elements draw again until each has accepted what it drew.
 struct StandardGammaOp {
   LAZULI_OP("standard_gamma", "aten::_standard_gamma");
@@ -40,8 +40,8 @@ struct BinomialOp {
                      lowering::Op offset_high) const;
 };
 
-// The sample, with the gradient for alpha that keeps the share of the distribution below it (Figurnov,
-// Mohamed and Mnih, 2018).
+// The sample, with a gradient for alpha: that of a sample which moves with alpha so that the share of
+// the distribution below it stays (Figurnov, Mohamed and Mnih, 2018).
 struct GammaPathOp {
   LAZULI_OP("gamma_path", "aten::gamma_path");
   static constexpr OpDoc kDoc{
@@ -52,7 +52,7 @@ struct GammaPathOp {
   Tensors Vjp(const Saved& s, const Tensor& dy) const;
 };
 
-// The same of a sample of Dirichlet's distribution.
+// The same for a sample of a Dirichlet distribution.
 struct DirichletPathOp {
   LAZULI_OP("dirichlet_path", "aten::dirichlet_path");
   static constexpr OpDoc kDoc{

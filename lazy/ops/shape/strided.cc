@@ -14,12 +14,6 @@ namespace {
 using lowering::Builder;
 using lowering::Op;
 
-int64_t Count(absl::Span<const int64_t> dims) {
-  int64_t count = 1;
-  for (const int64_t n : dims) count *= n;
-  return count;
-}
-
 // Dims of more than one place in memory, by decreasing strides.
 Dims BySize(absl::Span<const int64_t> dims, absl::Span<const int64_t> strides) {
   Dims order;

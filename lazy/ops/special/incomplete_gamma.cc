@@ -19,9 +19,9 @@ using Compared = hlo::ComparisonDirection;
 
 constexpr double kNoBound = std::numeric_limits<double>::infinity();
 constexpr double kUnsaid = std::numeric_limits<double>::quiet_NaN();
-constexpr double kDigits = 1e-17;  // relative to a sum what no longer counts
-// What a step of the fraction changes it by at the end: more than rounding does, as among many elements
-// one rounds otherwise in every step.
+constexpr double kDigits = 1e-17;  // terms below this part of a sum do not count
+// Where the fraction ends: a step changes it by less than this part. The bound is above the rounding
+// of a step, for among many elements one would round otherwise in every step.
 constexpr double kClose = 2e-15;
 constexpr double kUniformFrom = 1e5;
 constexpr double kMostSteps =

@@ -12,10 +12,10 @@ using lowering::Opcode;
 using Is = hlo::ComparisonDirection;
 
 constexpr double kExpandFrom = 1e5;
-// What a step's factor differs from 1 by at the end: more than by rounding, as among many elements one
-// rounds otherwise in every step.
+// Where a fraction ends: its last factor differs from 1 by less than this. The bound is above the
+// rounding of a step, for among many elements one would round otherwise in every step.
 constexpr double kFactorClose = 2e-15;
-// What its derivative is then, which rounding keeps from becoming much less.
+// And the derivative of that factor is below this; rounding keeps it from becoming much less.
 constexpr double kSlopeClose = 1e-12;
 constexpr double kFractionSteps = 1e5;
 
@@ -24,7 +24,7 @@ struct Dual {
   lowering::Op v, d;
 };
 
-// Arithmetic of them.
+// Arithmetic on numbers with their derivatives.
 struct Duals {
   lowering::Builder& b;
   const Wide64& w;
@@ -116,7 +116,7 @@ Dual GammaFraction(lowering::Builder& builder, const Wide64& wide, lowering::Op 
   return {end[0], end[1]};
 }
 
-// The derivative at the number's place among the normal ones, n.
+// The derivative by the expansion, at the normal number n that belongs to x.
 lowering::Op GammaExpansion(lowering::Builder& b, const Wide64& w, lowering::Op a, lowering::Op x) {
   const lowering::Op root = b.Unary(Opcode::kSqrt, a);
   const lowering::Op third = b.Binary(Opcode::kPower, b.DividedBy(x, a), w(1.0 / 3));
@@ -127,8 +127,8 @@ lowering::Op GammaExpansion(lowering::Builder& b, const Wide64& w, lowering::Op 
   return b.Minus(first, b.DividedBy(w.Times(cubic, 1.0 / 72), b.Times(a, root)));
 }
 
-// The factor of the incomplete beta function beside x^a (1 - x)^b / (a beta(a, b)); of which of a and b
-// the derivative is: (1, 0) or (0, 1).
+// The incomplete beta function divided by x^a (1 - x)^b / (a beta(a, b)). The derivatives of a and b
+// are 1 for the one that the result's derivative is for, and 0 for the other.
 Dual BetaFraction(lowering::Builder& builder, const Wide64& wide, lowering::Op x, const Dual& a,
                   const Dual& b) {
   const Duals duals{builder, wide};
@@ -192,7 +192,7 @@ lowering::Op BetaSlopeOp::Lower(lowering::Builder& builder, lowering::Op x, lowe
   const lowering::Op mean = builder.DividedBy(w.Plus(a, 1), w.Plus(builder.Plus(a, b), 2));
   const lowering::Op is_near = builder.Compare(Is::kLt, x, mean);
   const lowering::Op log = builder.Minus(builder.Unary(Opcode::kLog, x), psi);
-  // Of the lower integral for its first parameter, or of the upper one for its second.
+  // The lower integral with its derivative for its first parameter, or the upper one for its second.
   const Dual one = {builder.Select(is_near, a, b), builder.Select(is_near, w(1), w(0))};
   const Dual other = {builder.Select(is_near, b, a), builder.Select(is_near, w(0), w(1))};
   const lowering::Op at = builder.Select(is_near, x, builder.Minus(w(1), x));

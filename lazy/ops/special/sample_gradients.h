@@ -1,5 +1,5 @@
-// How a sample moves with a parameter of its distribution so that the share below it stays: the
-// derivative of the distribution's integral for the parameter, divided by its density and negated.
+// How a sample moves with a parameter of its distribution if the share of the distribution below it
+// stays: the derivative of that share for the parameter, divided by the density and negated.
 #pragma once
 
 #include "lazy/ops/core/functions.h"
@@ -7,7 +7,7 @@
 
 namespace lazuli::lazy {
 
-// Of a gamma distribution, in f64: a and x are above 0, psi is digamma(a).
+// For a gamma distribution, in f64: a and x are above 0, psi is digamma(a).
 struct GammaSlopeOp {
   LAZULI_OP("gamma_slope", "aten::gamma_slope");
   static constexpr OpDoc kDoc{"The derivative of a gamma number for its shape parameter.",
@@ -15,7 +15,7 @@ struct GammaSlopeOp {
   lowering::Op Lower(lowering::Builder& b, lowering::Op a, lowering::Op x, lowering::Op psi) const;
 };
 
-// Of a beta distribution, in f64 and divided by 1 - x: x is in (0, 1), psi is digamma(a) -
+// For a beta distribution, in f64 and divided by 1 - x: x is in (0, 1), psi is digamma(a) -
 // digamma(a + b).
 struct BetaSlopeOp {
   LAZULI_OP("beta_slope", "aten::beta_slope");

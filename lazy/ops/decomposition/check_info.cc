@@ -1,46 +1,56 @@
 #include "lazy/ops/decomposition/check_info.h"
 
-#include <array>
+#include <string>
+#include <string_view>
 
 namespace lazuli::lazy {
 namespace {
 
 using hlo::ComparisonDirection;
-using lowering::Opcode;
 
-// The words of PyTorch, in which # is the number of LAPACK.
-std::string_view WordsOf(Algorithm what) {
-  static constexpr std::array<std::string_view, 9> kWords = {
-      "The diagonal element # is zero, the inversion could not be completed because the input "
-      "matrix is singular.",
-      "The solver failed because the input matrix is singular.",
-      "The factorization could not be completed because the input is not positive-definite (the "
-      "leading minor of order # is not positive-definite).",
-      "The algorithm failed to converge because the input matrix is ill-conditioned or has too "
-      "many "
-      "repeated eigenvalues (error code: #).",
-      "The algorithm failed to converge because the input matrix is ill-conditioned or has too "
-      "many "
-      "repeated singular values (error code: #).",
-      "U[#,#] is zero and using it on lu_solve would result in a division by zero. If you still "
-      "want "
-      "to perform the factorization, consider calling linalg.lu(A, pivot) or "
-      "linalg.lu_factor_ex(A, pivot)",
-      "D[#,#] is zero and using it on ldl_solve would result in a division by zero. If you still "
-      "want to perform the factorization, consider calling linalg.ldl_factor_ex(A)",
-      "input tensor should not contain infs or NaNs.",
-      "The least squares solution could not be computed because the input matrix does not have "
-      "full "
-      "rank (error code: #).",
-  };
-  return kWords[static_cast<std::size_t>(what)];
-}
+struct Facts {
+  std::string_view op;
+  std::string_view words;  // of PyTorch's message; # stands for LAPACK's number
+};
 
-std::string_view NameOf(Algorithm what) {
-  static constexpr std::array<std::string_view, 9> kNames = {
-      "linalg.inv",       "linalg.solve",      "linalg.cholesky", "linalg.eig",  "linalg.svd",
-      "linalg.lu_factor", "linalg.ldl_factor", "linalg.eig",      "linalg.lstsq"};
-  return kNames[static_cast<std::size_t>(what)];
+constexpr Facts FactsOf(Algorithm what) {
+  switch (what) {
+    case Algorithm::kInverse:
+      return {"linalg.inv",
+              "The diagonal element # is zero, the inversion could not be completed because the "
+              "input matrix is singular."};
+    case Algorithm::kSolve:
+      return {"linalg.solve", "The solver failed because the input matrix is singular."};
+    case Algorithm::kCholesky:
+      return {"linalg.cholesky",
+              "The factorization could not be completed because the input is not "
+              "positive-definite (the leading minor of order # is not positive-definite)."};
+    case Algorithm::kEigen:
+      return {"linalg.eig",
+              "The algorithm failed to converge because the input matrix is ill-conditioned or "
+              "has too many repeated eigenvalues (error code: #)."};
+    case Algorithm::kSvd:
+      return {"linalg.svd",
+              "The algorithm failed to converge because the input matrix is ill-conditioned or "
+              "has too many repeated singular values (error code: #)."};
+    case Algorithm::kLu:
+      return {"linalg.lu_factor",
+              "U[#,#] is zero and using it on lu_solve would result in a division by zero. If you "
+              "still want to perform the factorization, consider calling linalg.lu(A, pivot) or "
+              "linalg.lu_factor_ex(A, pivot)"};
+    case Algorithm::kLdl:
+      return {"linalg.ldl_factor",
+              "D[#,#] is zero and using it on ldl_solve would result in a division by zero. If "
+              "you still want to perform the factorization, consider calling "
+              "linalg.ldl_factor_ex(A)"};
+    case Algorithm::kFinite:
+      return {"linalg.eig", "input tensor should not contain infs or NaNs."};
+    case Algorithm::kLeastSquares:
+      return {"linalg.lstsq",
+              "The least squares solution could not be computed because the input matrix does not "
+              "have full rank (error code: #)."};
+  }
+  return {};
 }
 
 }  // namespace
@@ -48,20 +58,17 @@ std::string_view NameOf(Algorithm what) {
 std::vector<lowering::Op> CheckInfoOp::Lower(lowering::LoweringContext& c, lowering::Op info,
                                              absl::Span<const lowering::Op> results) const {
   lowering::Builder& b = c.builder;
-  const std::vector<lowering::Op> same(results.begin(), results.end());
-  const std::string name(NameOf(what));
-  const lowering::Op none = b.ZerosLike(info);
+  const Facts facts = FactsOf(what);
+  const auto check = [&](ComparisonDirection fails, std::string_view words) {
+    c.CheckMatrices(b.Compare(fails, info, b.ZerosLike(info)), info, std::string(facts.op),
+                    std::string(words));
+  };
   if (what == Algorithm::kSvd) {
-    c.CheckMatrices(b.Compare(ComparisonDirection::kLt, info, none), info, name,
-                    "The algorithm failed to converge because the input matrix contained "
-                    "non-finite values.");
-    c.CheckMatrices(b.Compare(ComparisonDirection::kGt, info, none), info, name,
-                    std::string(WordsOf(what)));
-    return same;
+    check(ComparisonDirection::kLt,
+          "The algorithm failed to converge because the input matrix contained non-finite values.");
   }
-  c.CheckMatrices(b.Compare(ComparisonDirection::kNe, info, none), info, name,
-                  std::string(WordsOf(what)));
-  return same;
+  check(what == Algorithm::kSvd ? ComparisonDirection::kGt : ComparisonDirection::kNe, facts.words);
+  return {results.begin(), results.end()};
 }
 
 Tensors CheckInfoOp::Vjp(const Saved&, absl::Span<const Tensor> dys) const {

@@ -1,4 +1,4 @@
-// What a run finds out of decompositions: that one failed, for which LAPACK has a number.
+// The check of a run that a decomposition did not fail; LAPACK gives a number, info, where it did.
 #pragma once
 
 #include "lazy/ops/core/functions.h"
@@ -6,7 +6,7 @@
 
 namespace lazuli::lazy {
 
-// What the numbers are of, which decides what they mean.
+// The algorithm that gives info, which decides what a number means.
 enum class Algorithm : uint8_t {
   kInverse,
   kSolve,
@@ -23,16 +23,15 @@ struct CheckInfoOp {
   Algorithm what;
   LAZULI_OP("check_info", "xla::check_info", what);
   static constexpr OpDoc kDoc{
-      "The operands behind info; the run fails where an info of a decomposition is not 0.",
-      {"info", "results"}};
+      "The operands after info; the run fails if info of a matrix is not 0.", {"info", "results"}};
   std::vector<lowering::Op> Lower(lowering::LoweringContext& c, lowering::Op info,
                                   absl::Span<const lowering::Op> results) const;
   Tensors Vjp(const Saved& s, absl::Span<const Tensor> dys) const;
 };
 
-// The place of the first 0 on each diagonal [..., n], from 1 on, or 0: an info.
+// An info: the position, counted from 1, of the first 0 on each diagonal [..., n]; 0 if there is none.
 Tensor FirstZero(const Tensor& diagonal);
-// The results, but for a run in which the info of one matrix is not 0.
+// The results; a run fails if info of a matrix is not 0.
 Tensors Checked(Algorithm what, const Tensor& info, absl::Span<const Tensor> results);
 inline Tensor Checked(Algorithm what, const Tensor& info, const Tensor& result) {
   return Checked(what, info, absl::MakeConstSpan(&result, 1))[0];

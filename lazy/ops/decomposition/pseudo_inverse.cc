@@ -232,31 +232,38 @@ bool HasFullRank(const Tensor& rank, int64_t columns) {
   return true;
 }
 
+constexpr char kLstsq[] = "torch.linalg.lstsq";
+
+// Returns whether B holds vectors.
+bool CheckLstsq(const Tensor& A, const Tensor& B, const Driver& by) {
+  CheckOfMatrices(kLstsq, A, "input");
+  CheckElements(kLstsq, A);
+  CheckSameElements(kLstsq, A, B);
+  if (!by.known) {
+    ThrowRecordError(kLstsq,
+                     InvalidArgument("parameter `driver` should be one of (gels, gelsy, gelsd, "
+                                     "gelss)"));
+  }
+  const Shape& a = A.shape();
+  if (HoldsVectors(A, B)) return true;
+  CheckOfMatrices(kLstsq, B, "other");
+  if (RowsOf(B.shape()) != RowsOf(a)) {
+    ThrowRecordError(kLstsq,
+                     InvalidArgument("input.size(-2) should match other.size(-2), input is ", a,
+                                     " and other ", B.shape()));
+  }
+  return false;
+}
+
 }  // namespace
 
 std::tuple<Tensor, Tensor, Tensor, Tensor> LinalgLstsq(const Tensor& A, const Tensor& B,
                                                        std::optional<double> rcond,
                                                        const std::optional<std::string>& driver) {
-  static constexpr char kOp[] = "torch.linalg.lstsq";
-  const FunctionScope function(kOp);
+  const FunctionScope function(kLstsq);
   const Driver by = DriverOf(driver.value_or("gelsy"));
-  CheckOfMatrices(kOp, A, "input");
-  CheckElements(kOp, A);
-  CheckSameElements(kOp, A, B);
-  if (!by.known) {
-    ThrowRecordError(kOp,
-                     InvalidArgument("parameter `driver` should be one of (gels, gelsy, gelsd, "
-                                     "gelss)"));
-  }
-  const Shape& a = A.shape();
-  const bool vector = HoldsVectors(A, B);
-  const Tensor columns = vector ? Unsqueeze(B, -1) : B;
-  CheckOfMatrices(kOp, columns, "other");
-  if (RowsOf(columns.shape()) != RowsOf(a)) {
-    ThrowRecordError(kOp, InvalidArgument("input.size(-2) should match other.size(-2), input is ",
-                                          a, " and other ", B.shape()));
-  }
-  const auto [matrices, sides] = WithOneBatch(kOp, A, columns);
+  const bool vector = CheckLstsq(A, B, by);
+  const auto [matrices, sides] = WithOneBatch(kLstsq, A, vector ? Unsqueeze(B, -1) : B);
   const double tolerance = rcond.value_or(DefaultTolerance(A));
   Tensor X = Matmul(LinalgPinv(matrices, tolerance, false), sides);
   if (!by.ranks && X.shape().num_elements() != 0)
@@ -265,8 +272,8 @@ std::tuple<Tensor, Tensor, Tensor, Tensor> LinalgLstsq(const Tensor& A, const Te
   Tensor residuals = Unaffected(none, X), rank = To(none, DType::kS64), values = none;
   if (by.ranks) rank = RankOf(matrices, BoundsOf(matrices, 0.0, tolerance), false);
   if (by.values) values = LinalgSvdvals(Detach(matrices), std::nullopt);
-  const bool tall = RowsOf(a) > ColumnsOf(a);
-  if (by.residuals && tall && (!by.ranks || HasFullRank(rank, ColumnsOf(a)))) {
+  const bool tall = RowsOf(A.shape()) > ColumnsOf(A.shape());
+  if (by.residuals && tall && (!by.ranks || HasFullRank(rank, ColumnsOf(A.shape())))) {
     const Tensor left = Abs(Matmul(matrices, X) - sides);
     residuals = Sum(left * left, {-2});
   }

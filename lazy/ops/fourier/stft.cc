@@ -1,4 +1,4 @@
-// Short-time Fourier transforms: of frames of signals, and signals of such.
+// Short-time Fourier transforms: spectra of the frames of signals, and signals from such spectra.
 #include <algorithm>
 #include <optional>
 #include <string_view>
@@ -18,8 +18,9 @@ struct Frames {
   // Elements that `count` of them take.
   int64_t Extent(int64_t count) const { return size + hop * (count - 1); }
   int64_t CountIn(int64_t length) const { return 1 + (length - size) / hop; }
-  // Hops that a frame reaches into. So many slices make all frames, and all frames are cut into so
-  // many to be added up; more than kMostSlices are better gathered.
+  // How many hops a frame reaches into. All frames are put together from as many slices of the signal,
+  // and are cut into as many slices to be added up; if these are more than kMostSlices, gathering is
+  // better.
   int64_t slices() const { return (size + hop - 1) / hop; }
   bool by_slices() const { return slices() <= kMostSlices; }
   static constexpr int64_t kMostSlices = 32;
@@ -32,7 +33,7 @@ Tensor PadEnd(const Tensor& x, int64_t dim, int64_t low, int64_t high) {
   return PadZeros(x, lows, highs, Dims(At(x.rank()), 0));
 }
 
-// The element of the signal for each one of the frames: [count * size].
+// The positions in the signal of the frames' elements: [count * size].
 Tensor Places(const Frames& frames, int64_t count, backend::Device device) {
   const Dims dims{count, frames.size};
   const Tensor first = Positions(dims, 0, device) * static_cast<double>(frames.hop);
@@ -56,7 +57,7 @@ Tensor Cut(const Tensor& x, const Frames& frames) {
   return Cat(parts, 2);
 }
 
-// [b, frames, size] to [b, n], each element the sum of those of the frames.
+// [b, frames, size] to [b, n]: the sums of the frames' elements at each position.
 Tensor AddUp(const Tensor& x, const Frames& frames) {
   const int64_t b = x.dim(0), count = x.dim(1), hop = frames.hop, n = frames.Extent(count);
   if (!frames.by_slices()) {
@@ -91,7 +92,7 @@ void CheckWindow(const WindowRequest& w) {
   }
 }
 
-// With zeros around it up to n_fft; undefined if it is 1 everywhere.
+// The window with zeros around it up to n_fft; undefined if it is 1 everywhere.
 Tensor PaddedWindow(const WindowRequest& w, DType dtype, backend::Device device) {
   if (!w.window.defined() && w.win_length == w.n_fft) return {};
   const Tensor window =
@@ -110,14 +111,10 @@ FftScale ScaleIf(bool normalized, FftScale otherwise) {
   return normalized ? FftScale::kOneByRootN : otherwise;
 }
 
-}  // namespace
-
-Tensor Stft(const Tensor& in, int64_t n_fft, std::optional<int64_t> hop_length,
-            std::optional<int64_t> win_length, const Tensor& window, bool center,
-            std::string_view pad_mode, bool normalized, std::optional<bool> onesided,
-            std::optional<bool> return_complex, std::optional<bool> align_to_window) {
+// `complex`: the signal or the window is.
+void CheckStft(const Tensor& in, bool complex, bool center, std::optional<bool> onesided,
+               std::optional<bool> return_complex, std::optional<bool> align_to_window) {
   constexpr char kOp[] = "stft";
-  const bool complex = IsComplex(in.dtype()) || (window.defined() && IsComplex(window.dtype()));
   if (!return_complex && !complex) {
     ThrowRecordError(kOp, InvalidArgument("requires return_complex for real signals and windows"));
   }
@@ -131,6 +128,17 @@ Tensor Stft(const Tensor& in, int64_t n_fft, std::optional<int64_t> hop_length,
     ThrowRecordError(
         kOp, InvalidArgument("has no onesided result where the signal or the window is complex"));
   }
+}
+
+}  // namespace
+
+Tensor Stft(const Tensor& in, int64_t n_fft, std::optional<int64_t> hop_length,
+            std::optional<int64_t> win_length, const Tensor& window, bool center,
+            std::string_view pad_mode, bool normalized, std::optional<bool> onesided,
+            std::optional<bool> return_complex, std::optional<bool> align_to_window) {
+  constexpr char kOp[] = "stft";
+  const bool complex = IsComplex(in.dtype()) || (window.defined() && IsComplex(window.dtype()));
+  CheckStft(in, complex, center, onesided, return_complex, align_to_window);
   const WindowRequest w{kOp, window, n_fft, win_length.value_or(n_fft)};
   const Frames frames{n_fft, hop_length.value_or(n_fft / 4)};
   Tensor x = Transformable(kOp, in.rank() == 1 ? Unsqueeze(in, 0) : in, /*complex=*/false);
@@ -177,7 +185,7 @@ struct InverseStft {
   int64_t end(int64_t whole) const {
     return std::min(whole, length ? start() + *length : center ? whole - frames.size / 2 : whole);
   }
-  // Of spectra [b, frames, frequencies].
+  // Signals [b, n] from spectra [b, frames, frequencies].
   Tensor Signals(const Tensor& spectra) const;
 };
 

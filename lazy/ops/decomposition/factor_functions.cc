@@ -1,4 +1,4 @@
-// Functions of Cholesky's and LU's factors: of linalg, and by the names that PyTorch had before it.
+// Functions of Cholesky and LU factors: those of linalg, and those with PyTorch's older names.
 #include <limits>
 
 #include "lazy/ops/core/dims.h"
@@ -54,7 +54,7 @@ struct Unpacked {
   Tensor P, L, U;
 };
 
-// P [m, m], of the dtype of the factors: row order[i] of the product is row i.
+// P [m, m], of the dtype of the factors: row i of a matrix is row order[i] of its product with P.
 Tensor PermutationMatrix(const Tensor& LU, const Tensor& pivots) {
   const int64_t m = RowsOf(LU.shape());
   if (m == 0) return FullConstant(MatrixShape(LU.shape(), 0, 0), 0, LU.device());
@@ -282,7 +282,7 @@ Tensor LinalgTensorinv(const Tensor& A, int64_t ind) {
 Tensor LinalgTensorsolve(const Tensor& in, const Tensor& B, const std::optional<Dims>& dims) {
   static constexpr char kOp[] = "linalg.tensorsolve";
   Tensor A = in;
-  if (dims) {  // behind the others, in this order
+  if (dims) {  // they move behind the others, in this order
     Dims order, moved;
     for (int64_t d : *dims) moved.push_back(NormalizeDim(kOp, d, A.rank()));
     for (int64_t d = 0; d < A.rank(); ++d)

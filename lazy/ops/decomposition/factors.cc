@@ -85,7 +85,7 @@ lowering::Op TakeRows(lowering::Op x, lowering::Op order) {
   return b.Reshape(taken, shape.dims());
 }
 
-// [..., n] of matrices [..., n, n].
+// The diagonals [..., n] of matrices [..., n, n].
 lowering::Op TakeDiagonal(lowering::Op x) {
   lowering::Builder& b = *x.builder();
   const Shape shape = x.shape();  // NOLINT: as above
@@ -112,7 +112,8 @@ lowering::Op ProductOverLast(lowering::Op x) {
   return x.builder()->Reduce(Opcode::kMultiply, x, {x.rank() - 1});
 }
 
-// Where gradients are differentiated again, they may not be made of what was saved.
+// Whether a gradient is differentiated again: it may not be computed from saved factors then, which
+// have no history.
 bool MakesHistory() { return GradEnabled(); }
 
 // Factors without zeros on their diagonal, so that something can be solved with them.
@@ -123,7 +124,7 @@ Tensor NotSingular(const Tensor& factors) {
   return WithDiagonal(factors, Where(zero, Constant(EpsilonOf(dtype), dtype), diagonal));
 }
 
-// A^-H c for numbers c, one for each matrix: the gradient of functions of the determinant.
+// A^-H c for one number c per matrix: the gradient of functions of the determinant.
 Tensor ScaledInverse(const Tensor& A, const Tensor& factors, const Tensor& pivots,
                      const Tensor& c) {
   const Tensor scaled = IdentityLike(A) * Unsqueeze(Unsqueeze(c, -1), -1);
@@ -143,7 +144,7 @@ std::array<lowering::Op, 2> CholeskyOp::Lower(lowering::Builder& b, lowering::Op
   return {upper ? UpperTriangle(results[0]) : LowerTriangle(results[0]), results[1]};
 }
 
-// L^-H (L^H dL, its lower triangle with the adjoint of it above) L^-1 / 2.
+// L^-H X L^-1 / 2, where X is the lower triangle of L^H dL, with its adjoint above the diagonal.
 Tensors CholeskyOp::Vjp(const Saved& s, absl::Span<const Tensor> dys) const {
   if (!dys[0].defined()) return {Tensor()};
   const Tensor L = upper ? Adjoint(s.y(0)) : s.y(0), dL = upper ? Adjoint(dys[0]) : dys[0];
@@ -217,7 +218,7 @@ Tensors TriangularSolveOp::Vjp(const Saved& s, const Tensor& dy) const {
   const Tensor g = Record(back, A, dy);
   Tensors grads{Tensor(), g};
   if (!s.needs(0)) return grads;
-  // Of what is solved with, A or its adjoint.
+  // The gradient of the matrix that is solved with, which is A or its adjoint.
   const Tensor of_used = left ? -Matmul(g, Adjoint(X)) : -Matmul(Adjoint(X), g);
   const Tensor whole = adjoint ? Adjoint(of_used) : of_used;
   const int64_t off = unitriangular ? 1 : 0;

@@ -1,7 +1,8 @@
-// Custom calls of LAPACK in programs: the targets, attributes and layouts that JAX emits for the CPU, so that XLA runs
-// the programs, too. Matrices are the last two dims; what is before them is a batch.
+// Custom calls of LAPACK in programs. They have the targets, attributes and layouts that JAX emits for
+// the CPU, so that XLA runs the programs, too. Matrices are the last two dims; the dims before them
+// are a batch.
 //
-// LAPACK takes no matrices without elements: an op that is given such makes its results of constants.
+// LAPACK does not take matrices without elements: the results of ops are constants then.
 #pragma once
 
 #include <string_view>
@@ -16,7 +17,7 @@ struct LapackRoutine {
   std::string_view real, complex;
 };
 
-// An array of a call; of matrices each lies column by column.
+// An array of a call. Matrices lie in it column by column.
 struct LapackArray {
   Shape shape;
   bool matrices = true;
@@ -33,18 +34,19 @@ std::vector<lowering::Op> LapackCall(const LapackRoutine& routine,
                                      absl::Span<const LapackArray> results, std::string_view config,
                                      int aliased = 0);
 
-// Whether LAPACK has routines for elements of the dtype: floats and complex numbers of 32 bits and more.
+// Whether LAPACK has routines for elements of the dtype: floats and complex numbers with parts of 32
+// or 64 bits.
 bool IsOfLapack(DType dtype);
 // The distance from 1 to the next number of the dtype, or of its parts.
 double EpsilonOf(DType dtype);
-// An error unless x holds matrices of such elements; square ones, if they have to be.
+// An error unless x holds matrices of such elements, and square ones if `square`.
 absl::Status CheckMatrices(const Shape& x, bool square);
 
-// --- shapes of what belongs to matrices x [..., m, n]
+// --- shapes of arrays that belong to matrices x [..., m, n]
 Dims BatchOf(const Shape& x);
 Shape MatrixShape(const Shape& x, int64_t rows, int64_t columns);
-Shape VectorShape(DType dtype, const Shape& x, int64_t size);  // one for each matrix
-Shape InfoShape(const Shape& x);                               // s32, one number for each
+Shape VectorShape(DType dtype, const Shape& x, int64_t size);  // a vector per matrix
+Shape InfoShape(const Shape& x);                               // an s32 per matrix
 inline int64_t RowsOf(const Shape& x) { return x.dim(x.rank() - 2); }
 inline int64_t ColumnsOf(const Shape& x) { return x.dim(x.rank() - 1); }
 
@@ -53,7 +55,7 @@ lowering::Op Identity(lowering::Builder& b, const Shape& matrices);
 // Zeros above, or below, the diagonal.
 lowering::Op LowerTriangle(lowering::Op x);
 lowering::Op UpperTriangle(lowering::Op x);
-// The first rows and columns, or zeros behind them.
+// Matrices of another size: the first rows and columns, with zeros after them where there are more.
 lowering::Op WithSize(lowering::Op x, int64_t rows, int64_t columns);
 
 }  // namespace lazuli::lazy

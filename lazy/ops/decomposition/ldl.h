@@ -10,8 +10,8 @@ struct LdlOp {
   bool hermitian;
   LAZULI_OP("ldl_factor", "aten::linalg_ldl_factor_ex", hermitian);
   static constexpr OpDoc kDoc{
-      "L and D of matrices L D L^T, or L D L^H, in one triangle, the pivots (s32), and an info for "
-      "each.",
+      "L and D of matrices L D L^T, or L D L^H, in one triangle, the pivots (s32), and an info per "
+      "matrix.",
       {"A"}};
   std::array<lowering::Op, 3> Lower(lowering::Builder& b, lowering::Op x) const;
 };

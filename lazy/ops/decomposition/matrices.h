@@ -1,4 +1,4 @@
-// Matrices, the last two dims of a tensor, as gradients and functions of linear algebra speak of them.
+// Operations on matrices, the last two dims of tensors, for functions of linear algebra and gradients.
 #pragma once
 
 #include <string_view>
@@ -9,17 +9,17 @@ namespace lazuli::lazy {
 
 Tensor Adjoint(const Tensor& x);     // conjugate and transposed
 Tensor DiagonalOf(const Tensor& x);  // [..., m, n] to [..., n], m at least n
-Tensor WithDiagonal(const Tensor& x,
-                    const Tensor& diagonal);  // in place of its own, of matrices that are not wide
-Tensor IdentityLike(const Tensor& x);         // of the size of its columns, without a batch
+// x [..., m, n], m at least n, with another diagonal.
+Tensor WithDiagonal(const Tensor& x, const Tensor& diagonal);
+Tensor IdentityLike(const Tensor& x);  // [n, n] for x [..., m, n]
 Tensor FirstColumns(const Tensor& x, int64_t count);
 Tensor FirstRows(const Tensor& x, int64_t count);
 // x - x^H.
 Tensor TwiceSkew(const Tensor& x);
-// The rows in an order of their own for each matrix: indices [..., m] of x [..., m, n].
+// The rows of x [..., m, n] in an order per matrix, indices [..., m].
 Tensor RowsInOrder(const Tensor& x, const Tensor& order);
 
-// --- checks of functions: what they refuse, with the words of PyTorch
+// --- checks of operands, with PyTorch's messages
 void CheckElements(std::string_view op, const Tensor& A);  // neither integers nor narrow floats
 void CheckOfMatrices(std::string_view op, const Tensor& A, std::string_view name = "A");
 void CheckSquare(std::string_view op, const Tensor& A, std::string_view name = "A");

@@ -33,14 +33,14 @@ lowering::Op Product(lowering::Op x, lowering::Op y) {
   return x.builder()->Dot(x, y, std::move(attrs));
 }
 
-// One number for each matrix, for all of its elements.
+// A number per matrix, for all of its elements.
 lowering::Op ForEachMatrix(lowering::Op number, const Shape& matrices) {
   Dims dims;
   for (int64_t d = 0; d + 2 < matrices.rank(); ++d) dims.push_back(d);
   return number.builder()->Broadcast(number, matrices.dims(), dims);
 }
 
-// How often each matrix is halved: the largest sum of a column decides.
+// How many times each matrix is halved, by its 1-norm.
 lowering::Op Halvings(lowering::Op x) {
   lowering::Builder& b = *x.builder();
   const lowering::Op sums = b.Reduce(Opcode::kAdd, b.Unary(Opcode::kAbs, x), {x.rank() - 2});

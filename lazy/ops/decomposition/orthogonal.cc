@@ -31,14 +31,14 @@ lowering::Op ProductOf(lowering::Op x, lowering::Op tau) {
   return LapackCall(kOrgqr, {{x}, {tau, false}}, {{shape}}, "{}")[0];
 }
 
-// X with X + X^H, of the diagonal its real part: the adjoint of what makes a triangle of a
-// Hermitian matrix.
+// X + X^H with the real part of X's diagonal: the adjoint of taking the triangle of a Hermitian
+// matrix.
 Tensor Symmetrized(const Tensor& upper) {
   const Tensor sum = upper + Adjoint(upper);
   return WithDiagonal(sum, DiagonalOf(sum) * 0.5);
 }
 
-// Of a square or tall matrix: [dQ + Q sym(triu(dR R^H - Q^H dQ))] R^-H.
+// For a square or tall matrix: [dQ + Q sym(triu(dR R^H - Q^H dQ))] R^-H.
 Tensor GradientOfTall(const Tensor& Q, const Tensor& R, const Tensor& dQ, const Tensor& dR) {
   Tensor inner;
   if (dR.defined()) inner = Matmul(dR, Adjoint(R));
@@ -81,7 +81,7 @@ Tensors QrOp::Vjp(const Saved& s, absl::Span<const Tensor> dys) const {
   if (!dys[0].defined() && !dys[1].defined()) return {Tensor()};
   if (s.shape().num_elements() == 0) return {FullConstant(s.shape(), 0, Q.device())};
   if (m >= n) return {GradientOfTall(Q, R, dys[0], dys[1])};
-  // What is beside the square part is a product with Q.
+  // The columns of A beside its square part are the product of Q and those of R.
   Tensor dQ = dys[0], beside, dR;
   const Tensor square = FirstColumns(R, m);
   if (dys[1].defined()) {
@@ -112,9 +112,9 @@ lowering::Op HouseholderProductOp::Lower(lowering::Builder& b, lowering::Op a,
   return ProductOf(a, tau);
 }
 
-// Q = H_1 H_2 ... H_k, of which each gradient needs what is left and right of it: on the left the
-// gradient of the product of the rest, on the right that product, from which each reflector is
-// taken by its inverse.
+// The gradient of reflector H_i of Q = H_1 ... H_k is g rest^H, where g = (H_1 ... H_(i-1))^H dQ and
+// rest = H_(i+1) ... H_k. In the loop, g gets the adjoint of each reflector as a factor, and rest,
+// which begins as Q, loses each by its inverse.
 Tensors HouseholderProductOp::Vjp(const Saved& s, const Tensor& dy) const {
   const Tensor A = s.x(0), tau = s.x(1);
   const int64_t k = tau.dim(tau.rank() - 1), n = ColumnsOf(A.shape());

@@ -12,9 +12,9 @@ struct QrOp {
   QrMode mode;
   LAZULI_OP("qr", "aten::linalg_qr", mode);
   static constexpr OpDoc kDoc{
-      "Matrices [..., m, n] as Q R, of which Q has min(m, n) columns, m if mode is 1, or no "
-      "elements "
-      "if it is 2.",
+      "Matrices [..., m, n] as Q R. Q has min(m, n) columns; m columns if mode is 1; no elements "
+      "if "
+      "mode is 2.",
       {"A"}};
   static constexpr Saves kSaves{.outputs = 3};
   std::array<lowering::Op, 2> Lower(lowering::Builder& b, lowering::Op x) const;
@@ -24,7 +24,8 @@ struct QrOp {
 struct GeqrfOp {
   LAZULI_OP("geqrf", "aten::geqrf");
   static constexpr OpDoc kDoc{
-      "R of QR with the reflectors of Q below its diagonal, and the factor of each reflector.",
+      "R of A = Q R, with the reflectors of Q below its diagonal, and one factor tau per "
+      "reflector.",
       {"A"}};
   std::array<lowering::Op, 2> Lower(lowering::Builder& b, lowering::Op x) const;
 };
@@ -32,8 +33,8 @@ struct GeqrfOp {
 struct HouseholderProductOp {
   LAZULI_OP("householder_product", "aten::linalg_householder_product");
   static constexpr OpDoc kDoc{
-      "The first columns of the product of reflectors 1 - tau v v^H, the vectors v below the "
-      "diagonal of A, which is one of ones.",
+      "The first columns of the product of reflectors 1 - tau v v^H. The vectors v are the columns "
+      "of A below its diagonal, with ones on it.",
       {"A", "tau"}};
   static constexpr Saves kSaves{.inputs = 3, .outputs = 1};
   lowering::Op Lower(lowering::Builder& b, lowering::Op a, lowering::Op tau) const;

@@ -1,4 +1,4 @@
-// Ranks, conditions, the inverse of Moore and Penrose, and what it solves.
+// Ranks, condition numbers, pseudo-inverses (Moore and Penrose), and least squares by them.
 #include "lazy/ops/decomposition/pseudo_inverse.h"
 
 #include <cmath>
@@ -20,8 +20,8 @@ double DefaultTolerance(const Tensor& A) {
          static_cast<double>(std::max(RowsOf(A.shape()), ColumnsOf(A.shape())));
 }
 
-// Bounds for each matrix [..., or none], below which a singular value counts as 0: absolute, and
-// relative to the largest one.
+// Bounds below which a singular value counts as 0, absolute and relative to the largest one: one per
+// matrix, or one for all.
 struct Bounds {
   Tensor absolute, relative;
 };
@@ -167,12 +167,12 @@ Tensor LinalgMatrixRank(const Tensor& A, const Tensor& atol, const Tensor& rtol,
 
 namespace {
 
-// The conditions of matrices without elements.
+// The condition numbers of matrices without elements.
 Tensor NoneToCompare(const Tensor& A) {
   return FullConstant(Shape(hlo::PartType(A.dtype()), BatchOf(A.shape())), 0, A.device());
 }
 
-// The norm of A times that of its inverse, infinite of a singular one.
+// The norm of A times that of its inverse; infinite if A is singular.
 template <class F>
 Tensor ByInverse(const Tensor& A, F&& norm) {
   CheckSquare("linalg.cond", A);
@@ -215,7 +215,7 @@ Driver DriverOf(const std::string& name) {
   return {false, false, false, false};
 }
 
-// Where the triangle of a matrix, or of its adjoint, has a 0 on its diagonal.
+// Where R of a matrix, or of its adjoint if it is wide, has a 0 on its diagonal: an info.
 Tensor LacksRank(const Tensor& A) {
   const bool wide = RowsOf(A.shape()) < ColumnsOf(A.shape());
   const Tensor tall = wide ? Adjoint(Detach(A)) : Detach(A);

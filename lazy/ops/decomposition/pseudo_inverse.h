@@ -1,5 +1,5 @@
-// The gradient of the inverse of Moore and Penrose, which has one where the rank stays, though singular
-// vectors may have none.
+// The gradient of the pseudo-inverse (Moore and Penrose). There is one where the rank does not change,
+// even where singular vectors have none.
 #pragma once
 
 #include "lazy/ops/core/functions.h"

@@ -14,7 +14,7 @@ using lowering::Opcode;
 
 constexpr LapackRoutine kSyevd{"syevd", "heevd"}, kGeev{"geev", "geev"}, kGesdd{"gesdd", "gesdd"};
 
-constexpr double kPhaseTolerance = 1e-2;  // of PyTorch
+constexpr double kPhaseTolerance = 1e-2;  // as PyTorch has it
 
 DType ComplexType(DType dtype) {
   return hlo::PartType(dtype) == DType::kF32 ? DType::kC64 : DType::kC128;
@@ -26,7 +26,7 @@ Tensor Gaps(const Tensor& x) {
   return WithDiagonal(gaps, OnesLike(x));
 }
 
-// x, but for a run in which a loss depends on the phase of vectors.
+// x; a run fails in which a loss depends on the phase of vectors.
 Tensor WithChecked(const Tensor& x, Gauge gauge, const Tensor& phase) {
   return Record(CheckGaugeOp{gauge}, x, phase);
 }
@@ -45,7 +45,7 @@ std::array<lowering::Op, 3> EighOp::Lower(lowering::Builder& b, lowering::Op x) 
   return {results[1], results[0], results[2]};
 }
 
-// V (diag(dL) + (V^H dV / gaps of L)) V^H, of V^H dV the skew part.
+// V (diag(dL) + X / gaps of L) V^H, where X is the skew part of V^H dV.
 Tensors EighOp::Vjp(const Saved& s, absl::Span<const Tensor> dys) const {
   if (!dys[0].defined() && !dys[1].defined()) return {Tensor()};
   if (s.shape().num_elements() == 0) return {FullConstant(s.shape(), 0, s.y(0).device())};
@@ -156,8 +156,8 @@ Tensor BetweenVectors(const Tensor& U, const Tensor& S, const Tensor& Vh, const 
 
 }  // namespace
 
-// U (what is between the vectors + diag(dS)) Vh, and of vectors beyond the span of the others their
-// part there, over S.
+// U (BetweenVectors() + diag(dS)) Vh; and if U or V does not span its space, the part of dU or dVh
+// outside of the span, over S.
 Tensors SvdOp::Vjp(const Saved& s, absl::Span<const Tensor> dys) const {
   if (!dys[0].defined() && !dys[1].defined() && !dys[2].defined()) return {Tensor()};
   if (s.shape().num_elements() == 0) return {FullConstant(s.shape(), 0, s.y(1).device())};

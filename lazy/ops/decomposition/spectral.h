@@ -10,9 +10,8 @@ struct EighOp {
   bool lower, vectors;
   LAZULI_OP("eigh", "aten::linalg_eigh", lower, vectors);
   static constexpr OpDoc kDoc{
-      "Eigenvalues in ascending order and eigenvectors of Hermitian matrices, of which it reads "
-      "one "
-      "triangle, and an info for each.",
+      "Eigenvalues in ascending order and eigenvectors of Hermitian matrices, of which only one "
+      "triangle is read, and an info per matrix.",
       {"A"}};
   static constexpr Saves kSaves{.outputs = 3};
   std::array<lowering::Op, 3> Lower(lowering::Builder& b, lowering::Op x) const;
@@ -23,7 +22,7 @@ struct EigOp {
   bool vectors;
   LAZULI_OP("eig", "aten::linalg_eig", vectors);
   static constexpr OpDoc kDoc{
-      "Eigenvalues and eigenvectors of square matrices, complex numbers, and an info for each.",
+      "Eigenvalues and eigenvectors, complex numbers, of square matrices, and an info per matrix.",
       {"A"}};
   static constexpr Saves kSaves{.outputs = 3};
   std::array<lowering::Op, 3> Lower(lowering::Builder& b, lowering::Op x) const;
@@ -34,7 +33,8 @@ struct SvdOp {
   bool full_matrices, vectors;
   LAZULI_OP("svd", "aten::linalg_svd", full_matrices, vectors);
   static constexpr OpDoc kDoc{
-      "Matrices as U diag(S) Vh, the singular values S in descending order, and an info for each; "
+      "Matrices as U diag(S) Vh, the singular values S in descending order, and an info per "
+      "matrix; "
       "without vectors U and Vh mean nothing.",
       {"A"}};
   static constexpr Saves kSaves{.outputs = 7};
@@ -42,7 +42,8 @@ struct SvdOp {
   Tensors Vjp(const Saved& s, absl::Span<const Tensor> dys) const;
 };
 
-// What a gradient depends on that is not decided: which vectors of unit length these are.
+// The decompositions whose vectors are known up to their phases only, complex factors of absolute
+// value 1, so that a loss may not depend on these.
 enum class Gauge : uint8_t { kEigh, kEig, kSvd };
 
 struct CheckGaugeOp {

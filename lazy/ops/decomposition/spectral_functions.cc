@@ -27,8 +27,8 @@ std::pair<Tensor, Tensor> Eigh(std::string_view op, const Tensor& A, std::string
   return {checked[0], checked[1]};
 }
 
-// A with zeros where it has a NaN or an infinity, for which LAPACK may not come to an end, and a 1 if
-// there are such.
+// A with zeros in place of NaNs and infinities, for which LAPACK may not come to an end, and an info: 1
+// if there are any.
 std::pair<Tensor, Tensor> FiniteMatrices(const Tensor& A) {
   if (A.shape().num_elements() == 0) return {A, FullConstant(Shape(DType::kS32), 0, A.device())};
   const Tensor finite = Isfinite(Detach(A));

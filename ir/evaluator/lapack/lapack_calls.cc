@@ -351,7 +351,7 @@ void Ldl(Call& call) {
   }
 }
 
-// Operands: factors and pivots of Ldl, and b.
+// X of A X = B. Operands: the factors and pivots of Ldl, and B.
 template <class T, bool kHermitian>
 void LdlSolve(Call& call) {
   const Matrices m = call.matrices(2);
@@ -382,7 +382,7 @@ void TorchEigh(Call& call) {
   }
 }
 
-// Its name is without the letter of the type; for complex types, the other name. Empty: there is
+// Names of a routine for real and for complex types, without the letter of the type; empty if there is
 // none.
 struct LapackRoutine {
   std::string_view real, complex;

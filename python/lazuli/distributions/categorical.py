@@ -92,8 +92,7 @@ class Categorical(Distribution):
             return drawn.reshape(tuple(self._extended_shape(sample_shape)))
 
     def log_prob(self, value):
-        if self._validate_args:
-            self._validate_sample(value)
+        self._checked(value)
         value, logits = _C.broadcast_tensors([value.long().unsqueeze(-1), self.logits])
         return logits.gather(-1, value[..., :1]).squeeze(-1)
 
@@ -169,8 +168,7 @@ class OneHotCategorical(Distribution):
             return self._one_hot(self._categorical.sample(sample_shape))
 
     def log_prob(self, value):
-        if self._validate_args:
-            self._validate_sample(value)
+        self._checked(value)
         return self._categorical.log_prob(value.argmax(-1))
 
     def entropy(self):
@@ -247,8 +245,7 @@ class Multinomial(Distribution):
             return hits.sum(0).to(self.probs.dtype)
 
     def log_prob(self, value):
-        if self._validate_args:
-            self._validate_sample(value)
+        self._checked(value)
         logits, value = _C.broadcast_tensors([self.logits, value])
         certain = (value == 0) & (logits == -float("inf"))
         terms = logits.masked_fill(certain, 0) * value

@@ -110,14 +110,12 @@ class _Half(TransformedDistribution):
         return _C.zeros_like(self.scale)
 
     def log_prob(self, value):
-        if self._validate_args:
-            self._validate_sample(value)
+        self._checked(value)
         log = self.base_dist.log_prob(value) + math.log(2)
         return _C.where(value >= 0, log, -float("inf"))
 
     def cdf(self, value):
-        if self._validate_args:
-            self._validate_sample(value)
+        self._checked(value)
         return 2 * self.base_dist.cdf(value) - 1
 
     def icdf(self, prob):
@@ -183,8 +181,7 @@ class Gumbel(TransformedDistribution):
         return super().expand(batch_shape, new)
 
     def log_prob(self, value):
-        if self._validate_args:
-            self._validate_sample(value)
+        self._checked(value)
         y = (self.loc - value) / self.scale
         return (y - y.exp()) - self.scale.log()
 

@@ -45,11 +45,6 @@ class OfChance(Distribution):
         """The shape of the parameter."""
         return self._param.shape
 
-    def _checked(self, value):
-        if self._validate_args:
-            self._validate_sample(value)
-        return value
-
     def _values(self, count, expand):
         """0 ... count - 1 along a first dim."""
         values = _C.arange(count, dtype=self._param.dtype, device=self._param.device)
@@ -289,8 +284,7 @@ class Poisson(ExponentialFamily):
             return _C.poisson(self.rate.expand(tuple(self._extended_shape(sample_shape))))
 
     def log_prob(self, value):
-        if self._validate_args:
-            self._validate_sample(value)
+        self._checked(value)
         rate, value = broadcast_all(self.rate, value)
         return _C.xlogy(value, rate) - rate - (value + 1).lgamma()
 

@@ -194,6 +194,12 @@ class Distribution:
                 f"Expected value argument ({type(value).__name__} of shape {given}) to be within "
                 f"the support ({support!r}) of the distribution {kind}")
 
+    def _checked(self, value):
+        """The value, validated unless the distribution was told not to."""
+        if self._validate_args:
+            self._validate_sample(value)
+        return value
+
     def _get_checked_instance(self, cls, _instance=None):
         """A new object for expand(), which a subclass with another __init__ has to write."""
         if _instance is None and type(self).__init__ != cls.__init__:
@@ -223,6 +229,19 @@ class Distribution:
             f"{p}: {v.item() if v.numel() == 1 else v.shape}"
             for p, v in ((p, self.__dict__[p]) for p in names))
         return f"{type(self).__name__}({shown})"
+
+
+class Located(Distribution):
+    """A distribution with a parameter `loc`, which is its mean and mode unless a subclass has
+    others."""
+
+    @property
+    def mean(self):
+        return self.loc
+
+    @property
+    def mode(self):
+        return self.loc
 
 
 class ExponentialFamily(Distribution):

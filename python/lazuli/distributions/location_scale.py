@@ -5,7 +5,7 @@ import math
 
 from lazuli import _C
 from lazuli.distributions import constraints
-from lazuli.distributions.distribution import Distribution, ExponentialFamily
+from lazuli.distributions.distribution import Distribution, ExponentialFamily, Located
 from lazuli.distributions.positive import Chi2
 from lazuli.distributions.utils import eps_of, standard_normal
 
@@ -14,12 +14,19 @@ __all__ = ["Cauchy", "GeneralizedPareto", "Laplace", "Normal", "StudentT", "Unif
 HALF_LOG_TWO_PI = 0.5 * math.log(2 * math.pi)
 
 
-class _Placed(Distribution):
-    """A distribution with parameters `loc` and `scale`."""
+class _Scaled(Located):
+    """A distribution with parameters `loc` and `scale`, and maybe more."""
 
     arg_constraints = {"loc": constraints.real, "scale": constraints.positive}
     support = constraints.real
     has_rsample = True
+
+    def _standardized(self, value):
+        return (self._checked(value) - self.loc) / self.scale
+
+
+class _Placed(_Scaled):
+    """A distribution with no other parameters than `loc` and `scale`."""
 
     def __init__(self, loc, scale, validate_args=None):
         super().__init__(self._take(loc=loc, scale=scale), validate_args=validate_args)
@@ -27,24 +34,11 @@ class _Placed(Distribution):
     def expand(self, batch_shape, _instance=None):
         return self._expanded(_Placed, _instance, batch_shape, ("loc", "scale"))
 
-    def _checked(self, value):
-        if self._validate_args:
-            self._validate_sample(value)
-        return (value - self.loc) / self.scale
-
 
 class Normal(_Placed, ExponentialFamily):
     """The normal distribution of a mean `loc` and a standard deviation `scale`."""
 
     _mean_carrier_measure = 0
-
-    @property
-    def mean(self):
-        return self.loc
-
-    @property
-    def mode(self):
-        return self.loc
 
     @property
     def stddev(self):
@@ -59,11 +53,11 @@ class Normal(_Placed, ExponentialFamily):
         return self.loc + z * self.scale
 
     def log_prob(self, value):
-        z = self._checked(value)
+        z = self._standardized(value)
         return -0.5 * z.square() - self.scale.log() - HALF_LOG_TWO_PI
 
     def cdf(self, value):
-        return 0.5 * (1 + _C.erf(self._checked(value) / math.sqrt(2)))
+        return 0.5 * (1 + _C.erf(self._standardized(value) / math.sqrt(2)))
 
     def icdf(self, value):
         return self.loc + self.scale * _C.erfinv(2 * value - 1) * math.sqrt(2)
@@ -83,14 +77,6 @@ class Laplace(_Placed):
     """The distribution of density exp(-|x - loc| / scale) / (2 scale)."""
 
     @property
-    def mean(self):
-        return self.loc
-
-    @property
-    def mode(self):
-        return self.loc
-
-    @property
     def variance(self):
         return 2 * self.scale.square()
 
@@ -105,10 +91,10 @@ class Laplace(_Placed):
         return self.loc - self.scale * u.sign() * _C.log1p(-u.abs())
 
     def log_prob(self, value):
-        return -self._checked(value).abs() - _C.log(2 * self.scale)
+        return -self._standardized(value).abs() - _C.log(2 * self.scale)
 
     def cdf(self, value):
-        z = self._checked(value)
+        z = self._standardized(value)
         return 0.5 - 0.5 * z.sign() * _C.expm1(-z.abs())
 
     def icdf(self, value):
@@ -128,10 +114,6 @@ class Cauchy(_Placed):
         return _C.full_like(self.loc, float("nan"))
 
     @property
-    def mode(self):
-        return self.loc
-
-    @property
     def variance(self):
         return _C.full_like(self.loc, float("inf"))
 
@@ -141,10 +123,10 @@ class Cauchy(_Placed):
         return self.loc + z * self.scale
 
     def log_prob(self, value):
-        return -math.log(math.pi) - self.scale.log() - self._checked(value).square().log1p()
+        return -math.log(math.pi) - self.scale.log() - self._standardized(value).square().log1p()
 
     def cdf(self, value):
-        return _C.atan(self._checked(value)) / math.pi + 0.5
+        return _C.atan(self._standardized(value)) / math.pi + 0.5
 
     def icdf(self, value):
         return _C.tan(math.pi * (value - 0.5)) * self.scale + self.loc
@@ -153,13 +135,10 @@ class Cauchy(_Placed):
         return math.log(4 * math.pi) + self.scale.log()
 
 
-class StudentT(Distribution):
+class StudentT(_Scaled):
     """Student's t distribution of df degrees of freedom, moved and scaled."""
 
-    arg_constraints = {"df": constraints.positive, "loc": constraints.real,
-                       "scale": constraints.positive}
-    support = constraints.real
-    has_rsample = True
+    arg_constraints = {"df": constraints.positive, **_Scaled.arg_constraints}
 
     def __init__(self, df, loc=0.0, scale=1.0, validate_args=None):
         self._take(df=df, loc=loc, scale=scale)
@@ -176,10 +155,6 @@ class StudentT(Distribution):
         return _C.where(self.df > 1, self.loc, float("nan"))
 
     @property
-    def mode(self):
-        return self.loc
-
-    @property
     def variance(self):
         df = self.df
         large = self.scale.square() * df / (df - 2)
@@ -192,9 +167,7 @@ class StudentT(Distribution):
         return self.loc + self.scale * x * _C.rsqrt(z / self.df)
 
     def log_prob(self, value):
-        if self._validate_args:
-            self._validate_sample(value)
-        z = (value - self.loc) / self.scale
+        z = self._standardized(value)
         norm = (self.scale.log() + 0.5 * self.df.log() + 0.5 * math.log(math.pi)
                 + _C.lgamma(0.5 * self.df) - _C.lgamma(0.5 * (self.df + 1)))
         return -0.5 * (self.df + 1) * _C.log1p(z.square() / self.df) - norm
@@ -249,14 +222,12 @@ class Uniform(Distribution):
         return self.low + u * (self.high - self.low)
 
     def log_prob(self, value):
-        if self._validate_args:
-            self._validate_sample(value)
+        self._checked(value)
         inside = (self.low <= value) & (self.high > value)
         return _C.log(inside.to(self.low.dtype)) - _C.log(self.high - self.low)
 
     def cdf(self, value):
-        if self._validate_args:
-            self._validate_sample(value)
+        self._checked(value)
         return ((value - self.low) / (self.high - self.low)).clamp(min=0, max=1)
 
     def icdf(self, value):
@@ -266,13 +237,11 @@ class Uniform(Distribution):
         return _C.log(self.high - self.low)
 
 
-class GeneralizedPareto(Distribution):
-    """The distribution of what exceeds a high bound `loc`: of tails like x^(-1 / concentration),
-    exponential at 0, and bounded below it."""
+class GeneralizedPareto(_Scaled):
+    """The distribution of values beyond a high bound `loc`. Its tail is like
+    x^(-1 / concentration); it is exponential for a concentration of 0 and bounded below 0."""
 
-    arg_constraints = {"loc": constraints.real, "scale": constraints.positive,
-                       "concentration": constraints.real}
-    has_rsample = True
+    arg_constraints = {**_Scaled.arg_constraints, "concentration": constraints.real}
 
     def __init__(self, loc, scale, concentration, validate_args=None):
         super().__init__(self._take(loc=loc, scale=scale, concentration=concentration),
@@ -299,24 +268,19 @@ class GeneralizedPareto(Distribution):
         return _C.where(self._is_exponential, _C.ones_like(self.concentration),
                         self.concentration)
 
-    def _checked(self, value):
-        if self._validate_args:
-            self._validate_sample(value)
-        return (value - self.loc) / self.scale
-
     def rsample(self, sample_shape=()):
         shape = tuple(self._extended_shape(sample_shape))
         return self.icdf(_C.rand(shape, dtype=self.loc.dtype, device=self.loc.device))
 
     def log_prob(self, value):
-        z = self._checked(value)
+        z = self._standardized(value)
         shape = self._shape_or_one
         usual = -(1 + 1 / shape) * _C.log1p(shape * z)
         return -_C.log(self.scale) + _C.where(self._is_exponential, -z, usual)
 
     def log_survival_function(self, value):
         """The logarithm of the probability of being above a value."""
-        z, shape = self._checked(value), self._shape_or_one
+        z, shape = self._standardized(value), self._shape_or_one
         return _C.where(self._is_exponential, -z, -_C.log1p(shape * z) / shape)
 
     def log_cdf(self, value):
@@ -341,10 +305,6 @@ class GeneralizedPareto(Distribution):
         shape = self.concentration
         value = self.scale.square() / ((1 - shape).square() * (1 - 2 * shape))
         return _C.where(shape < 0.5, value, float("nan"))
-
-    @property
-    def mode(self):
-        return self.loc
 
     def entropy(self):
         return (_C.log(self.scale) + self.concentration + 1).expand(self._batch_shape)

@@ -8,7 +8,7 @@ from lazuli import _C, linalg
 from lazuli._names import broadcast_shapes
 from lazuli.autograd import no_grad
 from lazuli.distributions import constraints
-from lazuli.distributions.distribution import Distribution, ExponentialFamily
+from lazuli.distributions.distribution import Distribution, ExponentialFamily, Located
 from lazuli.distributions.positive import Beta, Gamma
 from lazuli.distributions.utils import lazy_property, standard_normal, tiny_of
 
@@ -101,7 +101,7 @@ class _ByMatrix(ExponentialFamily):
         return (inverse.mT @ inverse).expand(self._matrix_shape())
 
 
-class MultivariateNormal(_ByMatrix):
+class MultivariateNormal(Located, _ByMatrix):
     """Normal vectors of a mean and of a covariance matrix, its inverse, or its Cholesky factor."""
 
     arg_constraints = {"loc": constraints.real_vector,
@@ -134,14 +134,6 @@ class MultivariateNormal(_ByMatrix):
         return self._finished(MultivariateNormal, new, batch_shape)
 
     @property
-    def mean(self):
-        return self.loc
-
-    @property
-    def mode(self):
-        return self.loc
-
-    @property
     def variance(self):
         return self._unbroadcasted_scale_tril.square().sum(-1).expand(
             (*self._batch_shape, *self._event_shape))
@@ -151,8 +143,7 @@ class MultivariateNormal(_ByMatrix):
         return self.loc + _product(self._unbroadcasted_scale_tril, z)
 
     def log_prob(self, value):
-        if self._validate_args:
-            self._validate_sample(value)
+        self._checked(value)
         factor = self._unbroadcasted_scale_tril
         distance = batch_mahalanobis(factor, value - self.loc)
         n = self._event_shape[0]
@@ -165,7 +156,7 @@ class MultivariateNormal(_ByMatrix):
         return value.expand(tuple(self._batch_shape))
 
 
-class LowRankMultivariateNormal(Distribution):
+class LowRankMultivariateNormal(Located):
     """Normal vectors of covariance cov_factor cov_factor^T + diag(cov_diag), where cov_factor
     [..., n, rank] has few columns: by the lemma of Woodbury only a matrix of the rank's size is
     factored."""
@@ -211,14 +202,6 @@ class LowRankMultivariateNormal(Distribution):
             setattr(new, name, getattr(self, name))
         return self._finished(LowRankMultivariateNormal, new, batch_shape)
 
-    @property
-    def mean(self):
-        return self.loc
-
-    @property
-    def mode(self):
-        return self.loc
-
     @lazy_property
     def variance(self):
         value = self._unbroadcasted_cov_factor.square().sum(-1) + self._unbroadcasted_cov_diag
@@ -261,8 +244,7 @@ class LowRankMultivariateNormal(Distribution):
                 + self._unbroadcasted_cov_diag.sqrt() * many)
 
     def log_prob(self, value):
-        if self._validate_args:
-            self._validate_sample(value)
+        self._checked(value)
         distance = low_rank_mahalanobis(self._unbroadcasted_cov_factor,
                                         self._unbroadcasted_cov_diag, value - self.loc,
                                         self._capacitance_tril)
@@ -374,8 +356,7 @@ class Wishart(_ByMatrix):
         return factor @ factor.mT
 
     def log_prob(self, value):
-        if self._validate_args:
-            self._validate_sample(value)
+        self._checked(value)
         n, nu = self._event_shape[-1], self.df
         factor = self._unbroadcasted_scale_tril
         shape = broadcast_shapes(tuple(factor.shape), tuple(value.shape))
@@ -449,8 +430,7 @@ class LKJCholesky(Distribution):
             return below + rest.diag_embed()
 
     def log_prob(self, value):
-        if self._validate_args:
-            self._validate_sample(value)
+        self._checked(value)
         diagonal = value.diagonal(dim1=-2, dim2=-1)[..., 1:]
         n = self.dim
         order = _C.arange(2, n + 1, dtype=self.concentration.dtype,

@@ -46,13 +46,11 @@ class Exponential(ExponentialFamily):
                         device=self.rate.device).exponential_() / self.rate
 
     def log_prob(self, value):
-        if self._validate_args:
-            self._validate_sample(value)
+        self._checked(value)
         return self.rate.log() - self.rate * value
 
     def cdf(self, value):
-        if self._validate_args:
-            self._validate_sample(value)
+        self._checked(value)
         return 1 - _C.exp(-self.rate * value)
 
     def icdf(self, value):
@@ -105,14 +103,12 @@ class Gamma(ExponentialFamily):
     def log_prob(self, value):
         if not hasattr(value, "dtype"):
             value = _C.full((), value, dtype=self.rate.dtype, device=self.rate.device)
-        if self._validate_args:
-            self._validate_sample(value)
+        self._checked(value)
         return (_C.xlogy(self.concentration, self.rate) + _C.xlogy(self.concentration - 1, value)
                 - self.rate * value - _C.lgamma(self.concentration))
 
     def cdf(self, value):
-        if self._validate_args:
-            self._validate_sample(value)
+        self._checked(value)
         return _C.igamma(self.concentration, self.rate * value)
 
     def entropy(self):
@@ -167,8 +163,7 @@ class Dirichlet(ExponentialFamily):
         return _C.sample_dirichlet(self.concentration.expand(shape))
 
     def log_prob(self, value):
-        if self._validate_args:
-            self._validate_sample(value)
+        self._checked(value)
         return (_C.xlogy(self.concentration - 1, value).sum(-1)
                 + _C.lgamma(self.concentration.sum(-1)) - _C.lgamma(self.concentration).sum(-1))
 
@@ -251,8 +246,7 @@ class Beta(ExponentialFamily):
         return self._dirichlet.rsample(tuple(sample_shape)).select(-1, 0)
 
     def log_prob(self, value):
-        if self._validate_args:
-            self._validate_sample(value)
+        self._checked(value)
         return self._dirichlet.log_prob(_C.stack([value, 1.0 - value], -1))
 
     def entropy(self):
@@ -310,8 +304,7 @@ class FisherSnedecor(Distribution):
         return ratio + (ratio.detach().clamp(min=tiny_of(ratio)) - ratio.detach())
 
     def log_prob(self, value):
-        if self._validate_args:
-            self._validate_sample(value)
+        self._checked(value)
         half1, half2, ratio = self.df1 * 0.5, self.df2 * 0.5, self.df1 / self.df2
         log_beta = _C.lgamma(half1) + _C.lgamma(half2) - _C.lgamma(half1 + half2)
         return (half1 * ratio.log() + (half1 - 1) * _C.log(value)

@@ -116,8 +116,7 @@ class ExpRelaxedCategorical(Distribution):
         return scores - scores.logsumexp(-1, True)
 
     def log_prob(self, value):
-        if self._validate_args:
-            self._validate_sample(value)
+        self._checked(value)
         count = self._categorical._num_events
         logits, value = broadcast_all(self.logits, value)
         log = (self.temperature.log() if hasattr(self.temperature, "log")

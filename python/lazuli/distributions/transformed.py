@@ -154,8 +154,7 @@ class TransformedDistribution(Distribution):
         return x
 
     def log_prob(self, value):
-        if self._validate_args:
-            self._validate_sample(value)
+        self._checked(value)
         dims, y, total = len(self.event_shape), value, 0.0
         for transform in reversed(self.transforms):
             x = transform.inv(y)
@@ -262,8 +261,7 @@ class MixtureSameFamily(Distribution):
         return (shares * self.mixture_distribution.probs).sum(-1)
 
     def log_prob(self, x):
-        if self._validate_args:
-            self._validate_sample(x)
+        self._checked(x)
         logs = self.component_distribution.log_prob(x.unsqueeze(-1 - self._event_ndims))
         return _C.logsumexp(logs + _C.log_softmax(self.mixture_distribution.logits, -1), -1)
 

@@ -5,34 +5,29 @@ import math
 from lazuli import _C
 from lazuli.autograd import no_grad
 from lazuli.distributions import constraints
-from lazuli.distributions.distribution import Distribution
+from lazuli.distributions.distribution import Located
 
 __all__ = ["VonMises"]
 
 _TRIES = 40  # of the rejection, which accepts at least 0.65 of its draws
 
 
-class VonMises(Distribution):
-    """Angles in [-pi, pi) of density proportional to exp(concentration cos(x - loc))."""
+class VonMises(Located):
+    """Angles in [-pi, pi) of density proportional to exp(concentration cos(x - loc)). The mean is
+    the mean direction."""
 
     arg_constraints = {"loc": constraints.real, "concentration": constraints.positive}
     support = constraints.real
-    has_rsample = False
 
     def __init__(self, loc, concentration, validate_args=None):
         super().__init__(self._take(loc=loc, concentration=concentration),
                          validate_args=validate_args)
 
     def expand(self, batch_shape, _instance=None):
-        if _instance is None and type(self) is VonMises:
-            return VonMises(self.loc.expand(tuple(batch_shape)),
-                            self.concentration.expand(tuple(batch_shape)),
-                            validate_args=self.__dict__.get("_validate_args"))
         return self._expanded(VonMises, _instance, batch_shape, ("loc", "concentration"))
 
     def log_prob(self, value):
-        if self._validate_args:
-            self._validate_sample(value)
+        self._checked(value)
         # log(I0) as that of I0 exp(-concentration), which is never infinite.
         log_bessel = _C.log(_C.special.i0e(self.concentration)) + self.concentration
         return (self.concentration * _C.cos(value - self.loc) - math.log(2 * math.pi)
@@ -57,15 +52,6 @@ class VonMises(Distribution):
             angle = ((u[2] - 0.5).sign() * f.clamp(-1, 1).acos()).gather(0, first).squeeze(0)
             turned = (angle + math.pi + self.loc.double()) % (2 * math.pi) - math.pi
             return turned.to(self.loc.dtype)
-
-    @property
-    def mean(self):
-        """The mean direction."""
-        return self.loc
-
-    @property
-    def mode(self):
-        return self.loc
 
     @property
     def variance(self):

@@ -3,7 +3,6 @@
 import math
 
 from lazuli import _C
-from lazuli.autograd import grad as gradients
 from lazuli.distributions.categorical import Categorical, OneHotCategorical
 from lazuli.distributions.derived import Gumbel, HalfNormal, Pareto
 from lazuli.distributions.discrete import (Bernoulli, Binomial, ContinuousBernoulli, Geometric,
@@ -109,9 +108,7 @@ def _exponential_family(p, q):
     if type(p) is not type(q):
         raise NotImplementedError("The cross KL-divergence between different exponential families "
                                   "cannot be computed using Bregman divergences")
-    of_p = [x.detach().requires_grad_() for x in p._natural_params]
-    normalizer = p._log_normalizer(*of_p)
-    slopes = gradients(normalizer.sum(), of_p, create_graph=True)
+    of_p, normalizer, slopes = p._normalizer_and_slopes()
     result = q._log_normalizer(*q._natural_params) - normalizer
     for x, y, slope in zip(of_p, q._natural_params, slopes, strict=True):
         result = result - sum_rightmost((y - x) * slope, len(q.event_shape))

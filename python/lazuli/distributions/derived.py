@@ -176,8 +176,7 @@ class Gumbel(TransformedDistribution):
 
     def expand(self, batch_shape, _instance=None):
         new = self._get_checked_instance(Gumbel, _instance)
-        new.loc, new.scale = self.loc.expand(tuple(batch_shape)), self.scale.expand(
-            tuple(batch_shape))
+        self._expand_into(new, batch_shape, ("loc", "scale"))
         return super().expand(batch_shape, new)
 
     def log_prob(self, value):
@@ -269,8 +268,7 @@ class Kumaraswamy(TransformedDistribution):
 
     def expand(self, batch_shape, _instance=None):
         new = self._get_checked_instance(Kumaraswamy, _instance)
-        new.concentration1 = self.concentration1.expand(tuple(batch_shape))
-        new.concentration0 = self.concentration0.expand(tuple(batch_shape))
+        self._expand_into(new, batch_shape, ("concentration1", "concentration0"))
         return super().expand(batch_shape, new)
 
     def _moment(self, n):
@@ -312,8 +310,7 @@ class Pareto(TransformedDistribution):
 
     def expand(self, batch_shape, _instance=None):
         new = self._get_checked_instance(Pareto, _instance)
-        new.scale = self.scale.expand(tuple(batch_shape))
-        new.alpha = self.alpha.expand(tuple(batch_shape))
+        self._expand_into(new, batch_shape, ("scale", "alpha"))
         return super().expand(batch_shape, new)
 
     @property
@@ -354,13 +351,9 @@ class Weibull(TransformedDistribution):
 
     def expand(self, batch_shape, _instance=None):
         new = self._get_checked_instance(Weibull, _instance)
-        for name in ("scale", "concentration", "concentration_reciprocal"):
-            setattr(new, name, self.__dict__[name].expand(tuple(batch_shape)))
-        base = self.base_dist.expand(tuple(batch_shape))
-        new.base_dist = base
-        new.transforms = [PowerTransform(exponent=new.concentration_reciprocal),
-                          AffineTransform(loc=0, scale=new.scale)]
-        return self._finished(TransformedDistribution, new, batch_shape)
+        self._expand_into(new, batch_shape,
+                          ("scale", "concentration", "concentration_reciprocal"))
+        return super().expand(batch_shape, new)
 
     @property
     def mean(self):

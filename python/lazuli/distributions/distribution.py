@@ -32,6 +32,7 @@ class Distribution:
     has_rsample = False
     has_enumerate_support = False
     _validate_args = __debug__
+    _numbers = {}  # the parameters that were given as numbers, by name
 
     @staticmethod
     def set_default_validate_args(value):
@@ -48,11 +49,15 @@ class Distribution:
             self._check_parameters()
         super().__init__()
 
-    def _take(self, **parameters):
-        """Sets parameters, stretched to each other, and gives their shape. Those that are numbers
-        are remembered, since a constraint on a number is checked at once."""
+    def _stretched(self, **parameters):
+        """The parameters as tensors of one shape. Those that are numbers are remembered, since a
+        constraint on a number is checked at once."""
         self._numbers = {name: v for name, v in parameters.items() if is_number(v)}
-        made = broadcast_all(*parameters.values())
+        return broadcast_all(*parameters.values())
+
+    def _take(self, **parameters):
+        """Sets the parameters, as tensors of one shape, and returns the shape."""
+        made = self._stretched(**parameters)
         for name, value in zip(parameters, made, strict=True):
             setattr(self, name, value)
         return made[0].shape
@@ -75,7 +80,7 @@ class Distribution:
             what = (f"Expected parameter {name} ({type(value).__name__} of shape "
                     f"{tuple(value.shape)}) of distribution {kind} to satisfy the constraint "
                     f"{constraint!r}")
-            number = self.__dict__.get("_numbers", {}).get(name)
+            number = self._numbers.get(name)
             if number is None or any(isinstance(v, Tensor) for v in vars(constraint).values()):
                 require(constraint.check(value), kind, what)
             elif not constraint.check(np.asarray(number)).all():
@@ -200,6 +205,11 @@ class Distribution:
             self._validate_sample(value)
         return value
 
+    def _enumerated(self, values, expand):
+        """enumerate_support() from the values [n, *event_shape]."""
+        values = values.reshape((-1, *(1,) * len(self._batch_shape), *self._event_shape))
+        return (values.expand((-1, *self._batch_shape, *self._event_shape)) if expand else values)
+
     def _get_checked_instance(self, cls, _instance=None):
         """A new object for expand(), which a subclass with another __init__ has to write."""
         if _instance is None and type(self).__init__ != cls.__init__:
@@ -208,13 +218,18 @@ class Distribution:
                                       ".expand() method.")
         return self.__new__(type(self)) if _instance is None else _instance
 
-    def _expanded(self, cls, _instance, batch_shape, names, event=()):
-        """expand() of the parameters with these names that are there; event: the shape of a value
-        of theirs."""
-        new = self._get_checked_instance(cls, _instance)
+    def _expand_into(self, new, shape, names):
+        """Sets the parameters with these names that exist, expanded to a shape, in another
+        object."""
         for name in names:
             if name in self.__dict__:
-                setattr(new, name, self.__dict__[name].expand((*batch_shape, *event)))
+                setattr(new, name, self.__dict__[name].expand(tuple(shape)))
+
+    def _expanded(self, cls, _instance, batch_shape, names, event=()):
+        """expand() for a distribution of the parameters with these names that exist; event: the
+        shape of one value of a parameter."""
+        new = self._get_checked_instance(cls, _instance)
+        self._expand_into(new, (*batch_shape, *event), names)
         return self._finished(cls, new, batch_shape)
 
     def _finished(self, cls, new, batch_shape):
@@ -225,9 +240,9 @@ class Distribution:
 
     def __repr__(self):
         names = [k for k in self.arg_constraints if k in self.__dict__]
-        shown = ", ".join(
-            f"{p}: {v.item() if v.numel() == 1 else v.shape}"
-            for p, v in ((p, self.__dict__[p]) for p in names))
+        values = [self.__dict__[k] for k in names]
+        shown = ", ".join(f"{name}: {v.item() if v.numel() == 1 else v.shape}"
+                          for name, v in zip(names, values, strict=True))
         return f"{type(self).__name__}({shown})"
 
 
@@ -259,13 +274,16 @@ class ExponentialFamily(Distribution):
     def _mean_carrier_measure(self):
         raise NotImplementedError
 
-    def entropy(self):
-        """The entropy in nats, by the gradient of the log normalizer."""
-        result = -self._mean_carrier_measure
+    def _normalizer_and_slopes(self):
+        """(the natural parameters as leaves, their log normalizer, its gradients for them)."""
         parameters = [p.detach().requires_grad_() for p in self._natural_params]
         normalizer = self._log_normalizer(*parameters)
-        slopes = gradients(normalizer.sum(), parameters, create_graph=True)
-        result = result + normalizer
+        return parameters, normalizer, gradients(normalizer.sum(), parameters, create_graph=True)
+
+    def entropy(self):
+        """The entropy in nats, by the gradient of the log normalizer."""
+        parameters, normalizer, slopes = self._normalizer_and_slopes()
+        result = normalizer - self._mean_carrier_measure
         for p, slope in zip(parameters, slopes, strict=True):
             result = result - (p * slope).reshape((*self._batch_shape, -1)).sum(-1)
         return result

@@ -189,8 +189,8 @@ class Uniform(Distribution):
 
     @property
     def arg_constraints(self):
-        known = self.__dict__.get("_numbers", {})  # numbers are compared at once
-        low, high = known.values() if len(known) == 2 else (self.low, self.high)
+        # Numbers are compared at once.
+        low, high = self._numbers.values() if len(self._numbers) == 2 else (self.low, self.high)
         return {"low": constraints.less_than(high), "high": constraints.greater_than(low)}
 
     def expand(self, batch_shape, _instance=None):

@@ -63,8 +63,8 @@ def _one_of(**given):
 class _ByMatrix(ExponentialFamily):
     """What is given by a covariance matrix, its inverse, or its Cholesky factor."""
 
-    def _set_matrix(self, name, matrix):
-        setattr(self, name, matrix)
+    def _set_factor(self, name, matrix):
+        """Sets the Cholesky factor from the parameter with this name."""
         if name == "scale_tril":
             self._unbroadcasted_scale_tril = matrix
         elif name == "covariance_matrix":
@@ -73,9 +73,7 @@ class _ByMatrix(ExponentialFamily):
             self._unbroadcasted_scale_tril = precision_to_scale_tril(matrix)
 
     def _expand_matrices(self, new, shape):
-        for name in ("covariance_matrix", "scale_tril", "precision_matrix"):
-            if name in self.__dict__:
-                setattr(new, name, self.__dict__[name].expand(shape))
+        self._expand_into(new, shape, ("covariance_matrix", "scale_tril", "precision_matrix"))
         new._unbroadcasted_scale_tril = self._unbroadcasted_scale_tril
 
     def _matrix_shape(self):
@@ -125,7 +123,7 @@ class MultivariateNormal(Located, _ByMatrix):
         matrix = matrix.expand((*batch, *matrix.shape[-2:]))
         setattr(self, name, matrix)
         super().__init__(batch, self.loc.shape[-1:], validate_args=validate_args)
-        self._set_matrix(name, matrix)
+        self._set_factor(name, matrix)
 
     def expand(self, batch_shape, _instance=None):
         new = self._get_checked_instance(MultivariateNormal, _instance)
@@ -311,7 +309,7 @@ class Wishart(_ByMatrix):
         if number is not None and number < n:
             warnings.warn("Low df values detected. Singular samples are highly likely to occur for "
                           "ndim - 1 < df < ndim.", stacklevel=2)
-        self._set_matrix(name, matrix)
+        self._set_factor(name, matrix)
         self._set_gammas(self.df, n)
 
     def _set_gammas(self, df, n):

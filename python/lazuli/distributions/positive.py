@@ -4,7 +4,7 @@ exponential, gamma, chi-squared, beta, Dirichlet, Fisher and Snedecor's."""
 from lazuli import _C
 from lazuli.distributions import constraints
 from lazuli.distributions.distribution import Distribution, ExponentialFamily
-from lazuli.distributions.utils import broadcast_all, is_number, tiny_of
+from lazuli.distributions.utils import tiny_of
 from lazuli.nn import functional as F  # noqa: N812
 
 __all__ = ["Beta", "Chi2", "Dirichlet", "Exponential", "FisherSnedecor", "Gamma"]
@@ -67,6 +67,12 @@ class Exponential(ExponentialFamily):
         return -_C.log(-x)
 
 
+def _above_zero(drawn):
+    """Samples with 0 replaced by the least normal number, so that their logarithms are finite;
+    gradients are those of the samples."""
+    return drawn + (drawn.detach().clamp(min=tiny_of(drawn)) - drawn.detach())
+
+
 class Gamma(ExponentialFamily):
     """The gamma distribution of a shape parameter `concentration` and a rate."""
 
@@ -96,9 +102,7 @@ class Gamma(ExponentialFamily):
 
     def rsample(self, sample_shape=()):
         shape = tuple(self._extended_shape(sample_shape))
-        drawn = _C.standard_gamma(self.concentration.expand(shape)) / self.rate
-        # Above 0, as the support is where logarithms are; the gradient goes on.
-        return drawn + (drawn.detach().clamp(min=tiny_of(drawn)) - drawn.detach())
+        return _above_zero(_C.standard_gamma(self.concentration.expand(shape)) / self.rate)
 
     def log_prob(self, value):
         if not hasattr(value, "dtype"):
@@ -208,10 +212,8 @@ class Beta(ExponentialFamily):
     has_rsample = True
 
     def __init__(self, concentration1, concentration0, validate_args=None):
-        given = {"concentration1": concentration1, "concentration0": concentration0}
-        self._numbers = {name: v for name, v in given.items() if is_number(v)}
-        self._dirichlet = Dirichlet(_C.stack(broadcast_all(*given.values()), -1),
-                                    validate_args=False)
+        both = self._stretched(concentration1=concentration1, concentration0=concentration0)
+        self._dirichlet = Dirichlet(_C.stack(both, -1), validate_args=False)
         super().__init__(self._dirichlet.batch_shape, validate_args=validate_args)
 
     def expand(self, batch_shape, _instance=None):
@@ -298,10 +300,8 @@ class FisherSnedecor(Distribution):
 
     def rsample(self, sample_shape=()):
         sample_shape = tuple(sample_shape)
-        one, other = self._gamma1.rsample(sample_shape), self._gamma2.rsample(sample_shape)
-        other = other + (other.detach().clamp(min=tiny_of(other)) - other.detach())
-        ratio = one / other
-        return ratio + (ratio.detach().clamp(min=tiny_of(ratio)) - ratio.detach())
+        return _above_zero(self._gamma1.rsample(sample_shape)
+                           / self._gamma2.rsample(sample_shape))
 
     def log_prob(self, value):
         self._checked(value)

@@ -1,10 +1,12 @@
 """Distributions of a choice among categories."""
 
+import math
+
 from lazuli import _C
 from lazuli.autograd import no_grad
 from lazuli.distributions import constraints
 from lazuli.distributions.distribution import Distribution
-from lazuli.distributions.utils import (lazy_property, logits_to_probs,
+from lazuli.distributions.utils import (lazy_property, logits_to_probs, one_of_both,
                                         probs_to_logits)
 from lazuli._types import finfo
 from lazuli.nn import functional as F  # noqa: N812
@@ -17,7 +19,33 @@ def log_choose(total, parts):
     return _C.lgamma(total + 1) - _C.lgamma(parts + 1).sum(-1)
 
 
-class Categorical(Distribution):
+class ByProbabilities(Distribution):
+    """A distribution by probabilities, given as `probs` or as `logits`: log odds if _is_binary, else
+    logarithms along the last dim."""
+
+    _is_binary = False
+
+    @property
+    def _param(self):
+        return self.__dict__["probs"] if "probs" in self.__dict__ else self.__dict__["logits"]
+
+    @lazy_property
+    def logits(self):
+        """Log odds, or log probabilities of categories."""
+        return probs_to_logits(self.probs, self._is_binary)
+
+    @lazy_property
+    def probs(self):
+        """Probabilities."""
+        return logits_to_probs(self.logits, self._is_binary)
+
+    @property
+    def param_shape(self):
+        """The shape of the parameter."""
+        return self._param.shape
+
+
+class Categorical(ByProbabilities):
     """A category 0 ... n - 1, by probabilities or logits along the last dim, which are
     normalised."""
 
@@ -25,11 +53,8 @@ class Categorical(Distribution):
     has_enumerate_support = True
 
     def __init__(self, probs=None, logits=None, validate_args=None):
-        if (probs is None) == (logits is None):
-            raise ValueError("Either `probs` or `logits` must be specified, but not both.")
-        given = logits if probs is None else probs
+        name, given = one_of_both(probs, logits)
         if given.ndim < 1:
-            name = "logits" if probs is None else "probs"
             raise ValueError(f"`{name}` parameter must be at least one-dimensional.")
         if probs is not None:
             self.probs = probs / probs.sum(-1, True)
@@ -37,10 +62,6 @@ class Categorical(Distribution):
             self.logits = logits - logits.logsumexp(-1, True)
         self._num_events = given.shape[-1]
         super().__init__(given.shape[:-1], validate_args=validate_args)
-
-    @property
-    def _param(self):
-        return self.__dict__["probs"] if "probs" in self.__dict__ else self.logits
 
     def expand(self, batch_shape, _instance=None):
         new = self._get_checked_instance(Categorical, _instance)
@@ -51,21 +72,6 @@ class Categorical(Distribution):
     @constraints.dependent_property(is_discrete=True, event_dim=0)
     def support(self):
         return constraints.integer_interval(0, self._num_events - 1)
-
-    @lazy_property
-    def logits(self):
-        """Log probabilities."""
-        return probs_to_logits(self.probs)
-
-    @lazy_property
-    def probs(self):
-        """Probabilities."""
-        return logits_to_probs(self.logits)
-
-    @property
-    def param_shape(self):
-        """The shape of the parameter."""
-        return self._param.shape
 
     @property
     def mean(self):
@@ -81,15 +87,11 @@ class Categorical(Distribution):
 
     def sample(self, sample_shape=()):
         with no_grad():
-            count = 1
-            for n in sample_shape:
-                count *= n
+            shape, count = self._extended_shape(sample_shape), math.prod(sample_shape)
             if not count:
-                return _C.zeros(tuple(self._extended_shape(sample_shape)), dtype=_C.int64,
-                                device=self._param.device)
+                return _C.zeros(tuple(shape), dtype=_C.int64, device=self._param.device)
             rows = self.probs.reshape(-1, self._num_events)
-            drawn = _C.multinomial(rows, count, True).T
-            return drawn.reshape(tuple(self._extended_shape(sample_shape)))
+            return _C.multinomial(rows, count, True).T.reshape(tuple(shape))
 
     def log_prob(self, value):
         self._checked(value)
@@ -102,8 +104,7 @@ class Categorical(Distribution):
 
     def enumerate_support(self, expand=True):
         values = _C.arange(self._num_events, dtype=_C.int64, device=self._param.device)
-        values = values.reshape(-1, *(1,) * len(self._batch_shape))
-        return values.expand((-1, *self._batch_shape)) if expand else values
+        return self._enumerated(values, expand)
 
 
 def _nan(distribution):
@@ -111,10 +112,30 @@ def _nan(distribution):
                    dtype=distribution._param.dtype, device=distribution._param.device)
 
 
-class OneHotCategorical(Distribution):
-    """A category as a vector of zeros with a single one."""
+class OverCategories(Distribution):
+    """A distribution of vectors with one element per category of the Categorical `_categorical`."""
 
     arg_constraints = {"probs": constraints.simplex, "logits": constraints.real_vector}
+
+    @property
+    def probs(self):
+        """Probabilities."""
+        return self._categorical.probs
+
+    @property
+    def logits(self):
+        """Log probabilities."""
+        return self._categorical.logits
+
+    @property
+    def param_shape(self):
+        """The shape of the parameter."""
+        return self._categorical.param_shape
+
+
+class OneHotCategorical(OverCategories):
+    """A category as a vector of zeros with a single one."""
+
     support = constraints.one_hot
     has_enumerate_support = True
 
@@ -131,21 +152,6 @@ class OneHotCategorical(Distribution):
     @property
     def _param(self):
         return self._categorical._param
-
-    @property
-    def probs(self):
-        """Probabilities."""
-        return self._categorical.probs
-
-    @property
-    def logits(self):
-        """Log probabilities."""
-        return self._categorical.logits
-
-    @property
-    def param_shape(self):
-        """The shape of the parameter."""
-        return self._categorical.param_shape
 
     @property
     def mean(self):
@@ -175,10 +181,8 @@ class OneHotCategorical(Distribution):
         return self._categorical.entropy()
 
     def enumerate_support(self, expand=True):
-        n = self.event_shape[0]
-        values = _C.eye(n, dtype=self._param.dtype, device=self._param.device)
-        values = values.reshape(n, *(1,) * len(self.batch_shape), n)
-        return values.expand((n, *self.batch_shape, n)) if expand else values
+        values = _C.eye(self.event_shape[0], dtype=self._param.dtype, device=self._param.device)
+        return self._enumerated(values, expand)
 
 
 class OneHotCategoricalStraightThrough(OneHotCategorical):
@@ -193,10 +197,8 @@ class OneHotCategoricalStraightThrough(OneHotCategorical):
         return sample + (probs - probs.detach())
 
 
-class Multinomial(Distribution):
+class Multinomial(OverCategories):
     """How often each category is drawn in total_count draws."""
-
-    arg_constraints = {"probs": constraints.simplex, "logits": constraints.real_vector}
 
     def __init__(self, total_count=1, probs=None, logits=None, validate_args=None):
         if not isinstance(total_count, int):
@@ -214,21 +216,6 @@ class Multinomial(Distribution):
     @constraints.dependent_property(is_discrete=True, event_dim=1)
     def support(self):
         return constraints.multinomial(self.total_count)
-
-    @property
-    def probs(self):
-        """Probabilities."""
-        return self._categorical.probs
-
-    @property
-    def logits(self):
-        """Log probabilities."""
-        return self._categorical.logits
-
-    @property
-    def param_shape(self):
-        """The shape of the parameter."""
-        return self._categorical.param_shape
 
     @property
     def mean(self):

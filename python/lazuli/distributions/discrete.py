@@ -6,50 +6,31 @@ import math
 from lazuli import _C
 from lazuli.autograd import no_grad
 from lazuli.distributions import constraints
-from lazuli.distributions.distribution import Distribution, ExponentialFamily, require
+from lazuli.distributions.categorical import ByProbabilities
+from lazuli.distributions.distribution import ExponentialFamily, require
 from lazuli.distributions.positive import Gamma
-from lazuli.distributions.utils import (broadcast_all, clamp_probs, is_number,
-                                        lazy_property, logits_to_probs, probs_to_logits, tiny_of)
+from lazuli.distributions.utils import (broadcast_all, clamp_probs, is_number, lazy_property,
+                                        one_of_both, tiny_of)
 from lazuli.nn import functional as F  # noqa: N812
 
 __all__ = ["Bernoulli", "Binomial", "ContinuousBernoulli", "Geometric", "NegativeBinomial",
            "Poisson"]
 
 
-class OfChance(Distribution):
-    """A distribution with a probability, given as `probs` or as log odds, `logits`."""
+class OfChance(ByProbabilities):
+    """A distribution with one probability."""
+
+    _is_binary = True
 
     def _take_one(self, probs, logits, **others):
         """Sets the one that is given, and other parameters; gives the batch's shape."""
-        if (probs is None) == (logits is None):
-            raise ValueError("Either `probs` or `logits` must be specified, but not both.")
-        chance = {"logits": logits} if probs is None else {"probs": probs}
-        return self._take(**others, **chance)
-
-    @property
-    def _param(self):
-        return self.__dict__["probs"] if "probs" in self.__dict__ else self.__dict__["logits"]
-
-    @lazy_property
-    def logits(self):
-        """Log odds."""
-        return probs_to_logits(self.probs, is_binary=True)
-
-    @lazy_property
-    def probs(self):
-        """Probabilities."""
-        return logits_to_probs(self.logits, is_binary=True)
-
-    @property
-    def param_shape(self):
-        """The shape of the parameter."""
-        return self._param.shape
+        name, value = one_of_both(probs, logits)
+        return self._take(**others, **{name: value})
 
     def _values(self, count, expand):
-        """0 ... count - 1 along a first dim."""
+        """The support 0 ... count - 1 for enumerate_support()."""
         values = _C.arange(count, dtype=self._param.dtype, device=self._param.device)
-        values = values.reshape(-1, *(1,) * len(self._batch_shape))
-        return values.expand((-1, *self._batch_shape)) if expand else values
+        return self._enumerated(values, expand)
 
 
 class Bernoulli(OfChance, ExponentialFamily):
@@ -156,10 +137,6 @@ class ContinuousBernoulli(OfChance, ExponentialFamily):
         exact = p / (2 * p - 1) + 1 / (_C.log1p(-p) - _C.log(p))
         x = self.probs - 0.5
         return _C.where(self._outside(), exact, 0.5 + (1.0 / 3 + 16.0 / 45 * x.square()) * x)
-
-    @property
-    def stddev(self):
-        return self.variance.sqrt()
 
     @property
     def variance(self):

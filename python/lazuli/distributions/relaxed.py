@@ -5,15 +5,19 @@ import math
 
 from lazuli import _C
 from lazuli.distributions import constraints
-from lazuli.distributions.categorical import Categorical
+from lazuli.distributions.categorical import Categorical, OverCategories
 from lazuli.distributions.discrete import OfChance
-from lazuli.distributions.distribution import Distribution
 from lazuli.distributions.transformed import TransformedDistribution
 from lazuli.distributions.transforms import ExpTransform, SigmoidTransform
 from lazuli.distributions.utils import broadcast_all, clamp_probs, open_uniform
 
 __all__ = ["ExpRelaxedCategorical", "LogitRelaxedBernoulli", "RelaxedBernoulli",
            "RelaxedOneHotCategorical"]
+
+
+def _log(temperature):
+    """The logarithm of a number or a tensor."""
+    return temperature.log() if hasattr(temperature, "log") else math.log(temperature)
 
 
 class LogitRelaxedBernoulli(OfChance):
@@ -40,24 +44,13 @@ class LogitRelaxedBernoulli(OfChance):
     def log_prob(self, value):
         logits, value = broadcast_all(self.logits, self._checked(value))
         difference = logits - value * self.temperature
-        log = self.temperature.log() if hasattr(self.temperature, "log") else math.log(
-            self.temperature)
-        return log + difference - 2 * difference.exp().log1p()
+        return _log(self.temperature) + difference - 2 * difference.exp().log1p()
 
 
-class RelaxedBernoulli(TransformedDistribution):
-    """Numbers in (0, 1) that are those of a Bernoulli distribution at temperature 0."""
+class _Relaxed(TransformedDistribution):
+    """A transformed distribution with the parameters of its base."""
 
-    arg_constraints = {"probs": constraints.unit_interval, "logits": constraints.real}
-    support = constraints.unit_interval
     has_rsample = True
-
-    def __init__(self, temperature, probs=None, logits=None, validate_args=None):
-        super().__init__(LogitRelaxedBernoulli(temperature, probs, logits), SigmoidTransform(),
-                         validate_args=validate_args)
-
-    def expand(self, batch_shape, _instance=None):
-        return super().expand(batch_shape, self._get_checked_instance(RelaxedBernoulli, _instance))
 
     @property
     def temperature(self):
@@ -66,7 +59,7 @@ class RelaxedBernoulli(TransformedDistribution):
 
     @property
     def logits(self):
-        """Log odds."""
+        """Log odds, or log probabilities of categories."""
         return self.base_dist.logits
 
     @property
@@ -75,10 +68,23 @@ class RelaxedBernoulli(TransformedDistribution):
         return self.base_dist.probs
 
 
-class ExpRelaxedCategorical(Distribution):
+class RelaxedBernoulli(_Relaxed):
+    """Numbers in (0, 1) that are those of a Bernoulli distribution at temperature 0."""
+
+    arg_constraints = {"probs": constraints.unit_interval, "logits": constraints.real}
+    support = constraints.unit_interval
+
+    def __init__(self, temperature, probs=None, logits=None, validate_args=None):
+        super().__init__(LogitRelaxedBernoulli(temperature, probs, logits), SigmoidTransform(),
+                         validate_args=validate_args)
+
+    def expand(self, batch_shape, _instance=None):
+        return super().expand(batch_shape, self._get_checked_instance(RelaxedBernoulli, _instance))
+
+
+class ExpRelaxedCategorical(OverCategories):
     """The logarithms of RelaxedOneHotCategorical's vectors."""
 
-    arg_constraints = {"probs": constraints.simplex, "logits": constraints.real_vector}
     support = constraints.real_vector
     has_rsample = True
 
@@ -94,21 +100,6 @@ class ExpRelaxedCategorical(Distribution):
         new._categorical = self._categorical.expand(batch_shape)
         return self._finished(ExpRelaxedCategorical, new, batch_shape)
 
-    @property
-    def param_shape(self):
-        """The shape of the parameter."""
-        return self._categorical.param_shape
-
-    @property
-    def logits(self):
-        """Log probabilities."""
-        return self._categorical.logits
-
-    @property
-    def probs(self):
-        """Probabilities."""
-        return self._categorical.probs
-
     def rsample(self, sample_shape=()):
         shape, logits = self._extended_shape(sample_shape), self.logits
         gumbel = -((-open_uniform(shape, logits.dtype, logits.device).log()).log())
@@ -119,19 +110,16 @@ class ExpRelaxedCategorical(Distribution):
         self._checked(value)
         count = self._categorical._num_events
         logits, value = broadcast_all(self.logits, value)
-        log = (self.temperature.log() if hasattr(self.temperature, "log")
-               else math.log(self.temperature))
-        scale = math.lgamma(count) + (count - 1) * log
+        scale = math.lgamma(count) + (count - 1) * _log(self.temperature)
         scores = logits - value * self.temperature
         return (scores - scores.logsumexp(-1, True)).sum(-1) + scale
 
 
-class RelaxedOneHotCategorical(TransformedDistribution):
+class RelaxedOneHotCategorical(_Relaxed):
     """Vectors on the simplex that are those of a OneHotCategorical at temperature 0."""
 
     arg_constraints = {"probs": constraints.simplex, "logits": constraints.real_vector}
     support = constraints.simplex
-    has_rsample = True
 
     def __init__(self, temperature, probs=None, logits=None, validate_args=None):
         base = ExpRelaxedCategorical(temperature, probs, logits, validate_args=validate_args)
@@ -140,18 +128,3 @@ class RelaxedOneHotCategorical(TransformedDistribution):
     def expand(self, batch_shape, _instance=None):
         return super().expand(batch_shape,
                               self._get_checked_instance(RelaxedOneHotCategorical, _instance))
-
-    @property
-    def temperature(self):
-        """How far from a choice."""
-        return self.base_dist.temperature
-
-    @property
-    def logits(self):
-        """Log probabilities."""
-        return self.base_dist.logits
-
-    @property
-    def probs(self):
-        """Probabilities."""
-        return self.base_dist.probs

@@ -8,6 +8,7 @@ from lazuli import _C
 from lazuli._C import Tensor
 from lazuli._tensor import tensor
 from lazuli._types import finfo
+from lazuli.autograd import enable_grad
 
 __all__ = ["broadcast_all", "logits_to_probs", "clamp_probs", "probs_to_logits", "lazy_property",
            "tril_matrix_to_vec", "vec_to_tril_matrix"]
@@ -16,16 +17,17 @@ euler_constant = 0.57721566490153286060  # of Euler and Mascheroni
 
 
 def is_number(x):
-    """Whether it is a number of Python or NumPy's, not a tensor."""
-    return not isinstance(x, Tensor) and isinstance(x, (bool, int, float)) or (
-        hasattr(x, "dtype") and not isinstance(x, Tensor) and getattr(x, "shape", None) == ())
+    """Whether it is a number of Python or NumPy, not a tensor."""
+    if isinstance(x, Tensor):
+        return False
+    return isinstance(x, (int, float)) or hasattr(x, "dtype") and getattr(x, "shape", None) == ()
 
 
 def broadcast_all(*values):
     """The values, tensors and numbers, as tensors of one shape.
 
-    Numbers take dtype and device of the first tensor; of numbers alone the dtype is the default
-    one. Raises ValueError for other values.
+    Numbers take the dtype and device of the first tensor, or the default dtype if there are only
+    numbers. Raises ValueError for other values.
     """
     if not all(isinstance(v, Tensor) or is_number(v) for v in values):
         raise ValueError("Input arguments must all be instances of Number, "
@@ -35,6 +37,13 @@ def broadcast_all(*values):
     device = None if first is None else first.device
     made = [v if isinstance(v, Tensor) else tensor(v, dtype=dtype, device=device) for v in values]
     return _C.broadcast_tensors(made)
+
+
+def one_of_both(probs, logits):
+    """(the name, the value) of the one that is given."""
+    if (probs is None) == (logits is None):
+        raise ValueError("Either `probs` or `logits` must be specified, but not both.")
+    return ("logits", logits) if probs is None else ("probs", probs)
 
 
 def logits_to_probs(logits, is_binary=False):
@@ -66,7 +75,6 @@ class lazy_property:  # noqa: N801
     def __get__(self, instance, owner=None):
         if instance is None:
             return self
-        from lazuli.autograd import enable_grad
         with enable_grad():
             value = self.wrapped(instance)
         setattr(instance, self.wrapped.__name__, value)

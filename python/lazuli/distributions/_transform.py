@@ -1,4 +1,4 @@
-"""What transforms are, and those that are made of others: the inverse of one, several in a row, one
+"""The base of transforms, and transforms that are made of others: an inverse, several in a row, one
 whose last dims are an event, one that reshapes an event."""
 
 import functools
@@ -12,11 +12,10 @@ from lazuli.distributions import constraints
 from lazuli.distributions.utils import lazy_property, sum_rightmost
 
 
-
 class Transform:
     """A function from a domain to a codomain.
 
-    Subclasses have domain, codomain, bijective, sign (of a monotonous one), _call, _inverse and
+    Subclasses have domain, codomain, bijective, sign (if they are monotonic), _call, _inverse and
     log_abs_det_jacobian.
     """
 
@@ -188,7 +187,7 @@ class ComposeTransform(Transform):
     def domain(self):
         if not self.parts:
             return constraints.real
-        # The dims of a value at the beginning, if later parts take some together.
+        # How many dims a value has at the beginning; later parts may need more.
         dims = self.parts[-1].codomain.event_dim
         for part in reversed(self.parts):
             dims = max(dims + part.domain.event_dim - part.codomain.event_dim,
@@ -258,8 +257,13 @@ class ComposeTransform(Transform):
         return f"{type(self).__name__}(\n    {shown}\n)"
 
 
+def _check_rank(rank, least):
+    if rank < least:
+        raise ValueError("Too few dimensions on input")
+
+
 def _of_dims(constraint, dims):
-    """The constraint on values of so many dims."""
+    """The constraint for values with this number of dims."""
     more = dims - constraint.event_dim
     return constraints.independent(constraint, more) if more > 0 else constraint
 
@@ -268,8 +272,8 @@ identity_transform = ComposeTransform([])
 
 
 class IndependentTransform(Transform):
-    """A transform whose log determinants are summed over so many dims more, which become part of a
-    value."""
+    """A transform with reinterpreted_batch_ndims more dims per value; log determinants are summed
+    over them."""
 
     def __init__(self, base_transform, reinterpreted_batch_ndims, cache_size=0):
         super().__init__(cache_size=cache_size)
@@ -299,13 +303,11 @@ class IndependentTransform(Transform):
         return self.base_transform.sign
 
     def _call(self, x):
-        if x.ndim < self.domain.event_dim:
-            raise ValueError("Too few dimensions on input")
+        _check_rank(x.ndim, self.domain.event_dim)
         return self.base_transform(x)
 
     def _inverse(self, y):
-        if y.ndim < self.codomain.event_dim:
-            raise ValueError("Too few dimensions on input")
+        _check_rank(y.ndim, self.codomain.event_dim)
         return self.base_transform.inv(y)
 
     def log_abs_det_jacobian(self, x, y):
@@ -324,7 +326,7 @@ class IndependentTransform(Transform):
 
 
 class ReshapeTransform(Transform):
-    """The last dims of shape in_shape as those of out_shape, of as many elements."""
+    """Last dims of in_shape, reshaped to out_shape, which has as many elements."""
 
     bijective = True
 
@@ -365,8 +367,7 @@ class ReshapeTransform(Transform):
 
 def _replaced(shape, old, new):
     """The shape with its last dims, which are `old`, replaced."""
-    if len(shape) < len(old):
-        raise ValueError("Too few dimensions on input")
+    _check_rank(len(shape), len(old))
     cut = len(shape) - len(old)
     if tuple(shape[cut:]) != tuple(old):
         raise ValueError(f"Shape mismatch: expected {tuple(shape[cut:])} but got {tuple(old)}")

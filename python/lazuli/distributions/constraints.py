@@ -7,6 +7,7 @@ event_dim, how many of the last dims are one value. Those without bounds are ins
 
 from lazuli import _C, linalg
 from lazuli._C import Tensor
+from lazuli.distributions.utils import eps_of
 
 __all__ = ["Constraint", "boolean", "cat", "corr_cholesky", "dependent", "dependent_property",
            "greater_than", "greater_than_eq", "independent", "integer_interval", "interval",
@@ -25,8 +26,8 @@ def _bound_text(bound):
     return str(bound)
 
 
-def _is_finite_event(good, count):
-    """Whether all of the last `count` dims are good."""
+def _all_rightmost(good, count):
+    """Whether all elements along the last `count` dims are good."""
     return good if count == 0 else good.reshape((*good.shape[:good.ndim - count], -1)).all(-1)
 
 
@@ -84,8 +85,8 @@ def is_dependent(constraint):
 
 
 class _DependentProperty(property, _Dependent):
-    """A property of a distribution that gives a constraint: a constraint of an instance, and of
-    the class a set that depends on parameters."""
+    """A property that returns a distribution's constraint. Read from the class, it is a constraint
+    that depends on parameters."""
 
     def __init__(self, fn=None, *, is_discrete=NotImplemented, event_dim=NotImplemented):
         super().__init__(fn)
@@ -96,7 +97,7 @@ class _DependentProperty(property, _Dependent):
 
 
 class _IndependentConstraint(Constraint):
-    """Values of so many dims more, all of whose elements are in the base set."""
+    """Values with more dims than those of the base set, which has all their elements."""
 
     def __init__(self, base_constraint, reinterpreted_batch_ndims):
         assert isinstance(base_constraint, Constraint)
@@ -116,9 +117,8 @@ class _IndependentConstraint(Constraint):
     def check(self, value):
         good = self.base_constraint.check(value)
         if good.ndim < self.reinterpreted_batch_ndims:
-            expected = self.base_constraint.event_dim + self.reinterpreted_batch_ndims
-            raise ValueError(f"Expected value.dim() >= {expected} but got {value.ndim}")
-        return _is_finite_event(good, self.reinterpreted_batch_ndims)
+            raise ValueError(f"Expected value.dim() >= {self.event_dim} but got {value.ndim}")
+        return _all_rightmost(good, self.reinterpreted_batch_ndims)
 
     def __repr__(self):
         return (f"{type(self).__name__[1:]}({self.base_constraint!r}, "
@@ -147,7 +147,7 @@ class MixtureSameFamilyConstraint(Constraint):
         if value.ndim < count:
             raise ValueError(f"Expected value.dim() >= {count} but got {value.ndim}")
         good = self.base_constraint.check(value.unsqueeze(value.ndim - count))
-        return _is_finite_event(good.all(-1), 0)
+        return good.all(-1)
 
     def __repr__(self):
         return f"{type(self).__name__}({self.base_constraint!r})"
@@ -184,20 +184,6 @@ class _IntegerInterval(Constraint):
 
     def check(self, value):
         return (value % 1 == 0) & (self.lower_bound <= value) & (value <= self.upper_bound)
-
-
-class _IntegerLessThan(Constraint):
-    """The integers up to a bound, which is within."""
-
-    is_discrete = True
-    _bounds = ("upper_bound",)
-
-    def __init__(self, upper_bound):
-        self.upper_bound = upper_bound
-        super().__init__()
-
-    def check(self, value):
-        return (value % 1 == 0) & (value <= self.upper_bound)
 
 
 class _IntegerGreaterThan(Constraint):
@@ -302,28 +288,24 @@ class _LowerTriangular(Constraint):
     event_dim = 2
 
     def check(self, value):
-        return _is_finite_event(value.tril() == value, 2)
+        return _all_rightmost(value.tril() == value, 2)
 
 
-class _LowerCholesky(Constraint):
+class _LowerCholesky(_LowerTriangular):
     """Lower triangular matrices with a positive diagonal."""
-
-    event_dim = 2
 
     def check(self, value):
         is_positive = (value.diagonal(dim1=-2, dim2=-1) > 0).all(-1)
-        return _is_finite_event(value.tril() == value, 2) & is_positive
+        return super().check(value) & is_positive
 
 
-class _CorrCholesky(Constraint):
+class _CorrCholesky(_LowerCholesky):
     """Lower triangular matrices with a positive diagonal and rows of length 1."""
 
-    event_dim = 2
-
     def check(self, value):
-        tolerance = 10 * value.shape[-1] * _eps(value)
+        tolerance = 10 * value.shape[-1] * eps_of(value)
         lengths = value.detach().norm(dim=-1)
-        return _LowerCholesky().check(value) & ((lengths - 1).abs() <= tolerance).all(-1)
+        return super().check(value) & ((lengths - 1).abs() <= tolerance).all(-1)
 
 
 class _Square(Constraint):
@@ -343,7 +325,7 @@ class _Symmetric(_Square):
         is_square = super().check(value)
         if value.shape[-2] != value.shape[-1]:
             return is_square
-        return _is_finite_event(_C.isclose(value, value.mT, atol=_CLOSE), 2)
+        return _all_rightmost(_C.isclose(value, value.mT, atol=_CLOSE), 2)
 
 
 class _PositiveSemidefinite(_Symmetric):
@@ -357,7 +339,7 @@ class _PositiveSemidefinite(_Symmetric):
 
 
 class _PositiveDefinite(_Symmetric):
-    """Symmetric matrices with positive eigenvalues alone."""
+    """Symmetric matrices whose eigenvalues are all positive."""
 
     def check(self, value):
         is_symmetric = super().check(value)
@@ -367,7 +349,7 @@ class _PositiveDefinite(_Symmetric):
 
 
 class _Joined(Constraint):
-    """What cat and stack have in common: several sets along a dim."""
+    """The base of cat and stack: several sets along a dim."""
 
     def __init__(self, cseq, dim):
         assert all(isinstance(c, Constraint) for c in cseq)
@@ -412,11 +394,6 @@ class _Stack(_Joined):
         assert -value.ndim <= self.dim < value.ndim
         slices = value.unbind(self.dim)
         return _C.stack([c.check(v) for c, v in zip(self.cseq, slices, strict=True)], self.dim)
-
-
-def _eps(value):
-    from lazuli._types import finfo
-    return finfo(value.dtype).eps
 
 
 dependent = _Dependent()

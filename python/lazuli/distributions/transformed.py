@@ -1,4 +1,4 @@
-"""Distributions of others: of their transformed values, of several dims as one value, of a choice
+"""Distributions made of others: of transformed values, of several dims as one value, of a choice
 among components."""
 
 from lazuli import _C
@@ -86,7 +86,8 @@ class Independent(Distribution):
 class TransformedDistribution(Distribution):
     """The values of a distribution after transforms, by the change of variables.
 
-    A transform whose values have more dims than the base's takes dims of the batch into the value.
+    If values of the transforms have more dims than those of the base, dims of the batch become dims
+    of a value.
     """
 
     arg_constraints = {}
@@ -165,9 +166,9 @@ class TransformedDistribution(Distribution):
         return total + sum_rightmost(self.base_dist.log_prob(y),
                                      dims - len(self.base_dist.event_shape))
 
-    def _falling(self, value):
-        """A share of the distribution from below where the transforms rise together, else the rest
-        of it."""
+    def _by_sign(self, value):
+        """The probability of being at most x, for a probability of being at most the transformed x,
+        and the other way round: 1 - value if the transforms together fall."""
         sign = 1
         for transform in self.transforms:
             sign = sign * transform.sign
@@ -180,14 +181,15 @@ class TransformedDistribution(Distribution):
             value = transform.inv(value)
         if self._validate_args:
             self.base_dist._validate_sample(value)
-        return self._falling(self.base_dist.cdf(value))
+        return self._by_sign(self.base_dist.cdf(value))
 
     def icdf(self, value):
-        return self._transformed(self.base_dist.icdf(self._falling(value)))
+        return self._transformed(self.base_dist.icdf(self._by_sign(value)))
 
 
 class MixtureSameFamily(Distribution):
-    """Of components of one family, the last dim of their batch, one that a Categorical draws."""
+    """A mixture: a Categorical draws one of the components, which are along the last dim of the
+    batch of a distribution."""
 
     arg_constraints = {}
     has_rsample = False
@@ -232,7 +234,7 @@ class MixtureSameFamily(Distribution):
 
     @property
     def mixture_distribution(self):
-        """Which component."""
+        """The distribution of the index of the component."""
         return self._mixture_distribution
 
     @property
@@ -250,7 +252,7 @@ class MixtureSameFamily(Distribution):
 
     @property
     def variance(self):
-        # That within the components and that of their means.
+        # The mean variance within the components, and the variance of their means.
         weights, dim = self._weights(), -1 - self._event_ndims
         within = (weights * self.component_distribution.variance).sum(dim)
         apart = self.component_distribution.mean - self.mean.unsqueeze(dim)

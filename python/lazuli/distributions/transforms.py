@@ -12,8 +12,9 @@ from lazuli import _C, linalg
 from lazuli._C import Size, Tensor
 from lazuli._names import broadcast_shapes
 from lazuli.distributions import constraints
-from lazuli.distributions._transform import (_of_dims, ComposeTransform, IndependentTransform,
-                                              ReshapeTransform, Transform, identity_transform)
+from lazuli.distributions._transform import (_check_rank, _of_dims, ComposeTransform,
+                                              IndependentTransform, ReshapeTransform, Transform,
+                                              identity_transform)
 from lazuli.distributions.utils import (broadcast_all, eps_of, is_number, lazy_property,
                                         sum_rightmost, tiny_of, tril_matrix_to_vec,
                                         vec_to_tril_matrix)
@@ -147,7 +148,7 @@ class TanhTransform(_Elementwise):
 
 
 class AbsTransform(Transform):
-    """|x|, whose inverse is the positive one of both."""
+    """|x|. The inverse returns the positive one of the two numbers."""
 
     domain = constraints.real
     codomain = constraints.positive
@@ -165,7 +166,7 @@ class AbsTransform(Transform):
 
 
 class AffineTransform(Transform):
-    """loc + scale x; event_dim of the last dims are one value."""
+    """loc + scale x. The last event_dim dims are one value."""
 
     bijective = True
 
@@ -227,12 +228,7 @@ class AffineTransform(Transform):
 
 def _same(one, other):
     """Whether two parameters, numbers or tensors, are equal."""
-    if is_number(one) and is_number(other):
-        return one == other
-    return bool(_all(one == other))
-
-
-def _all(equal):
+    equal = one == other
     return equal.all().item() if isinstance(equal, Tensor) else equal
 
 
@@ -272,8 +268,7 @@ class CorrCholeskyTransform(Transform):
         return row_part + slope
 
     def forward_shape(self, shape):
-        if len(shape) < 1:
-            raise ValueError("Too few dimensions on input")
+        _check_rank(len(shape), 1)
         count = shape[-1]
         n = round((0.25 + 2 * count)**0.5 + 0.5)
         if n * (n - 1) // 2 != count:
@@ -287,8 +282,7 @@ class CorrCholeskyTransform(Transform):
 
 
 def _check_square(shape):
-    if len(shape) < 2:
-        raise ValueError("Too few dimensions on input")
+    _check_rank(len(shape), 2)
     if shape[-2] != shape[-1]:
         raise ValueError("Input is not square")
 
@@ -312,8 +306,7 @@ class SoftmaxTransform(Transform):
         return y.log()
 
     def forward_shape(self, shape):
-        if len(shape) < 1:
-            raise ValueError("Too few dimensions on input")
+        _check_rank(len(shape), 1)
         return shape
 
     inverse_shape = forward_shape
@@ -332,7 +325,7 @@ class StickBreakingTransform(Transform):
     __hash__ = None
 
     def _offset(self, x):
-        # So that zeros become the middle of the simplex.
+        """Is subtracted so that zeros become the middle of the simplex."""
         n = x.shape[-1]
         return _C.arange(n, 0, -1, dtype=x.dtype, device=x.device).log()
 
@@ -351,18 +344,16 @@ class StickBreakingTransform(Transform):
         return (F.logsigmoid(shifted) - shifted + y[..., :-1].log()).sum(-1)
 
     def forward_shape(self, shape):
-        if len(shape) < 1:
-            raise ValueError("Too few dimensions on input")
+        _check_rank(len(shape), 1)
         return Size((*shape[:-1], shape[-1] + 1))
 
     def inverse_shape(self, shape):
-        if len(shape) < 1:
-            raise ValueError("Too few dimensions on input")
+        _check_rank(len(shape), 1)
         return Size((*shape[:-1], shape[-1] - 1))
 
 
 class LowerCholeskyTransform(Transform):
-    """Square matrices to lower triangular ones with a positive diagonal, exp() of what is there."""
+    """Square matrices to lower triangular ones whose diagonal is exp() of the given one."""
 
     domain = constraints.independent(constraints.real, 2)
     codomain = constraints.lower_cholesky
@@ -399,7 +390,10 @@ class PositiveDefiniteTransform(Transform):
 
 
 class _Joined(Transform):
-    """What CatTransform and StackTransform have in common."""
+    """The base of CatTransform and StackTransform: transforms of parts along a dim.
+
+    _parts(x) takes x apart along the dim, _join(parts) puts parts together.
+    """
 
     def __init__(self, tseq, dim, cache_size):
         assert all(isinstance(t, Transform) for t in tseq)
@@ -412,9 +406,17 @@ class _Joined(Transform):
     def bijective(self):
         return all(t.bijective for t in self.transforms)
 
+    def _call(self, x):
+        return self._join([t(part) for t, part in zip(self.transforms, self._parts(x),
+                                                      strict=True)])
+
+    def _inverse(self, y):
+        return self._join([t.inv(part) for t, part in zip(self.transforms, self._parts(y),
+                                                          strict=True)])
+
 
 class CatTransform(_Joined):
-    """Transforms of pieces along a dim, of these lengths."""
+    """One transform per piece of these lengths along a dim."""
 
     def __init__(self, tseq, dim=0, lengths=None, cache_size=0):
         super().__init__(tseq, dim, cache_size)
@@ -434,22 +436,16 @@ class CatTransform(_Joined):
             return self
         return CatTransform(self.transforms, self.dim, self.lengths, cache_size)
 
-    def _pieces(self, x):
+    def _parts(self, x):
         assert -x.ndim <= self.dim < x.ndim and x.shape[self.dim] == self.length
         return x.split(self.lengths, self.dim)
 
-    def _call(self, x):
-        return _C.cat([t(piece) for t, piece in zip(self.transforms, self._pieces(x), strict=True)],
-                      self.dim)
-
-    def _inverse(self, y):
-        return _C.cat([t.inv(piece)
-                       for t, piece in zip(self.transforms, self._pieces(y), strict=True)],
-                      self.dim)
+    def _join(self, parts):
+        return _C.cat(parts, self.dim)
 
     def log_abs_det_jacobian(self, x, y):
         slopes = []
-        for t, before, after in zip(self.transforms, self._pieces(x), self._pieces(y), strict=True):
+        for t, before, after in zip(self.transforms, self._parts(x), self._parts(y), strict=True):
             slope = t.log_abs_det_jacobian(before, after)
             slopes.append(sum_rightmost(slope, self.event_dim - t.event_dim))
         dim = self.dim - x.ndim if self.dim >= 0 else self.dim
@@ -468,7 +464,7 @@ class CatTransform(_Joined):
 
 
 class StackTransform(_Joined):
-    """Transforms of slices along a dim."""
+    """One transform per slice along a dim."""
 
     def __init__(self, tseq, dim=0, cache_size=0):
         super().__init__(tseq, dim, cache_size)
@@ -478,24 +474,17 @@ class StackTransform(_Joined):
             return self
         return StackTransform(self.transforms, self.dim, cache_size)
 
-    def _slices(self, x):
+    def _parts(self, x):
         assert -x.ndim <= self.dim < x.ndim and x.shape[self.dim] == len(self.transforms)
         return x.unbind(self.dim)
 
-    def _call(self, x):
-        return _C.stack([t(piece)
-                         for t, piece in zip(self.transforms, self._slices(x), strict=True)],
-                        self.dim)
-
-    def _inverse(self, y):
-        return _C.stack([t.inv(piece)
-                         for t, piece in zip(self.transforms, self._slices(y), strict=True)],
-                        self.dim)
+    def _join(self, parts):
+        return _C.stack(parts, self.dim)
 
     def log_abs_det_jacobian(self, x, y):
-        return _C.stack([t.log_abs_det_jacobian(before, after)
-                         for t, before, after in zip(self.transforms, self._slices(x),
-                                                     self._slices(y), strict=True)], self.dim)
+        return self._join([t.log_abs_det_jacobian(before, after)
+                           for t, before, after in zip(self.transforms, self._parts(x),
+                                                       self._parts(y), strict=True)])
 
     @property
     def domain(self):

@@ -5,10 +5,10 @@ them.
     z = q.rsample()
     loss = -(decoder(z).log_prob(x)).sum() + lz.distributions.kl_divergence(q, prior).sum()
 
-Samples come from the library's generators (lazuli.manual_seed). rsample() is a function of the
-parameters: by a transform of numbers that do not depend on them, or, of gamma and Dirichlet
-samples, by implicit gradients. Which values a parameter may have is checked: of numbers in the
-call, of tensors in the run, which raises the ValueError at the read.
+Samples come from the library's generators (lazuli.manual_seed). Samples of rsample() have gradients
+for the parameters: they are transforms of numbers that do not depend on the parameters, or, for
+gamma and Dirichlet samples, the gradients are implicit. Parameters are checked. A wrong number
+raises a ValueError in the call, a wrong element of a tensor where a value of the run is read.
 """
 
 import sys
@@ -49,7 +49,7 @@ __all__ = ["Bernoulli", "Beta", "Binomial", "Categorical", "Cauchy", "Chi2", "Co
 
 
 def __getattr__(name):
-    """The modules by the names that PyTorch has, of one distribution each."""
+    """The modules of single distributions, by the names that they have in PyTorch."""
     module = sys.modules.get(f"{__name__}.{name}")
     if module is None:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}", name=name)

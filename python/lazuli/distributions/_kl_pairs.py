@@ -23,7 +23,7 @@ _INFINITY = float("inf")
 
 
 def _infinite_where(bad, value):
-    """Where q has no density at values of p."""
+    """The value, infinite where q has no density for values of p."""
     return _C.where(bad, _INFINITY, value)
 
 
@@ -104,7 +104,7 @@ def _exponential(p, q):
 
 @register_kl(ExponentialFamily, ExponentialFamily)
 def _exponential_family(p, q):
-    """The divergence of Bregman of the log normalizer."""
+    """Bregman's divergence of the log normalizer."""
     if type(p) is not type(q):
         raise NotImplementedError("The cross KL-divergence between different exponential families "
                                   "cannot be computed using Bregman divergences")
@@ -190,8 +190,8 @@ def _independent(p, q):
     return sum_rightmost(kl_divergence(p.base_dist, q.base_dist), p.reinterpreted_batch_ndims)
 
 
-# --- multivariate normal: the trace of the one matrix under the other's inverse, the distance of
-# the means, the determinants
+# --- multivariate normal: a sum of the trace of q's inverse times p's covariance, the distance of
+# the means, and the determinants
 
 
 def _same_size(p, q):
@@ -236,11 +236,12 @@ def _multivariate_to_low_rank(p, q):
 
 
 def _to_low_rank(p, q, log_det, factor, diagonal):
-    """The divergence of a normal of covariance factor factor^T, and a diagonal if there is one."""
+    """The divergence of a normal with covariance factor factor^T + diag(diagonal); the diagonal may
+    be None."""
     w, d = q._unbroadcasted_cov_factor, q._unbroadcasted_cov_diag
     distance = low_rank_mahalanobis(w, d, q.loc - p.loc, q._capacitance_tril)
     scaled = w.mT / d.unsqueeze(-2)
-    # By the lemma of Woodbury: the trace under D^-1 less that under what W adds.
+    # By Woodbury's lemma: the trace with D^-1, less the trace with the part that W adds.
     under = (factor.square() / d.unsqueeze(-1)).sum([-2, -1])
     less = _trace(q._capacitance_tril, scaled @ factor)
     if diagonal is not None:
@@ -288,7 +289,7 @@ def _bernoulli_poisson(p, q):
 
 
 def _to_continuous_bernoulli(p, q):
-    return (-p.entropy() - p.mean * q.logits - _C.log1p(-q.probs) - q._log_constant())
+    return -p.entropy() - p.mean * q.logits - _C.log1p(-q.probs) - q._log_constant()
 
 
 register_kl(Beta, ContinuousBernoulli)(_to_continuous_bernoulli)
@@ -307,11 +308,16 @@ def _log_gamma_norm(q):
     return q.concentration.lgamma() - q.concentration * q.rate.log()
 
 
+def _to_gamma(p, q, mean_log, mean_rated):
+    """By the means of log(x) and of q.rate x."""
+    return (-p.entropy() + _log_gamma_norm(q) - (q.concentration - 1) * mean_log
+            + mean_rated)
+
+
 @register_kl(Beta, Gamma)
 def _beta_gamma(p, q):
     mean_log = _C.digamma(p.concentration1) - _C.digamma(p.concentration1 + p.concentration0)
-    return (-p.entropy() + _log_gamma_norm(q) - (q.concentration - 1) * mean_log
-            + q.rate * p.mean)
+    return _to_gamma(p, q, mean_log, q.rate * p.mean)
 
 
 def _to_normal(p, q):
@@ -333,12 +339,11 @@ def _unit_uniform(p, q):
 @register_kl(Exponential, Gamma)
 def _exponential_gamma(p, q):
     mean_log = -p.rate.log() - euler_constant
-    return (-p.entropy() + _log_gamma_norm(q) - (q.concentration - 1) * mean_log
-            + q.rate / p.rate)
+    return _to_gamma(p, q, mean_log, q.rate / p.rate)
 
 
 def _to_gumbel(p, q, mean_exp):
-    """Of E_p[exp(-(x - loc) / scale)]."""
+    """By mean_exp, the mean of exp(-(x - q.loc) / q.scale)."""
     return -p.entropy() + q.scale.log() + (p.mean - q.loc) / q.scale + mean_exp
 
 
@@ -387,9 +392,7 @@ def _pareto_exponential(p, q):
 def _pareto_gamma(p, q):
     mean_log = p.scale.log() + p.alpha.reciprocal()
     mean = p.alpha * p.scale / (p.alpha - 1)
-    value = (-p.entropy() + _log_gamma_norm(q) - (q.concentration - 1) * mean_log
-             + q.rate * mean)
-    return _infinite_where(p.alpha <= 1, value)
+    return _infinite_where(p.alpha <= 1, _to_gamma(p, q, mean_log, q.rate * mean))
 
 
 @register_kl(Pareto, Normal)
@@ -429,9 +432,7 @@ def _uniform_exponential(p, q):
 
 @register_kl(Uniform, Gamma)
 def _uniform_gamma(p, q):
-    value = (-p.entropy() + _log_gamma_norm(q) - (q.concentration - 1) * _mean_log(p)
-             + q.rate * p.mean)
-    return _infinite_where(p.low < 0, value)
+    return _infinite_where(p.low < 0, _to_gamma(p, q, _mean_log(p), q.rate * p.mean))
 
 
 @register_kl(Uniform, Pareto)

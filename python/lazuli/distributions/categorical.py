@@ -20,8 +20,8 @@ def log_choose(total, parts):
 
 
 class ByProbabilities(Distribution):
-    """A distribution by probabilities, given as `probs` or as `logits`: log odds if _is_binary, else
-    logarithms along the last dim."""
+    """A distribution by probabilities, given as `probs` or as `logits`. Logits are log odds if
+    _is_binary, else the logarithms of probabilities along the last dim."""
 
     _is_binary = False
 
@@ -186,8 +186,8 @@ class OneHotCategorical(OverCategories):
 
 
 class OneHotCategoricalStraightThrough(OneHotCategorical):
-    """OneHotCategorical whose samples have the gradient of the probabilities (Bengio, Leonard and
-    Courville, 2013)."""
+    """OneHotCategorical whose samples pass their gradient on to the probabilities (Bengio, Leonard
+    and Courville, 2013)."""
 
     has_rsample = True
 
@@ -239,8 +239,8 @@ class Multinomial(OverCategories):
         return log_choose(value.sum(-1), value) + terms.sum(-1)
 
     def entropy(self):
-        # n times that of a draw, less what the order of the draws says: the expected logarithms of
-        # n! and of the counts' factorials, each of which is binomial.
+        # n times the entropy of one draw, less the entropy of the draws' order: log n! less the
+        # expected logarithms of the counts' factorials. Each count is binomial.
         n = _C.full((), self.total_count, dtype=self.probs.dtype, device=self.probs.device)
         counts = _C.arange(1, self.total_count + 1, dtype=self.probs.dtype,
                            device=self.probs.device)

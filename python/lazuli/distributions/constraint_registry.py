@@ -1,8 +1,9 @@
 """Transforms of constraints.
 
-biject_to(constraint) is a bijection from unconstrained numbers to the set, transform_to(constraint)
-a transform that may hit values several times but is cheaper, for parameters of optimisers. Both are
-registries: `@biject_to.register(constraint or its class)` over a function of the constraint.
+biject_to(constraint) is a bijection from unconstrained numbers to the set. transform_to(constraint)
+is a transform that may map several numbers to one value but is cheaper, for parameters that are
+optimised. Both are registries: `@biject_to.register(constraint or its class)` decorates a function
+that returns the transform for a constraint.
 """
 
 from lazuli.distributions import constraints, transforms
@@ -18,8 +19,8 @@ class ConstraintRegistry:
         super().__init__()
 
     def register(self, constraint, factory=None):
-        """Sets the factory of transforms for a class of constraints, or that of an instance;
-        without one, gives a decorator."""
+        """Sets the factory of transforms for a class of constraints, or for the class of an
+        instance. Without a factory, returns a decorator."""
         if factory is None:
             return lambda function: self.register(constraint, function)
         if isinstance(constraint, constraints.Constraint):

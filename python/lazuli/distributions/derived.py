@@ -1,5 +1,5 @@
-"""Distributions that transforms make of others: log-normal, half-normal, Gumbel, Pareto, Weibull
-and more."""
+"""Distributions that are transforms of others: log-normal, half-normal, Gumbel, Pareto, Weibull and
+more."""
 
 import math
 
@@ -59,7 +59,7 @@ class LogNormal(TransformedDistribution):
 
 
 class LogisticNormal(TransformedDistribution):
-    """Normal vectors broken into shares: on the simplex of one more category."""
+    """Normal vectors of n numbers mapped to the simplex of n + 1 shares."""
 
     arg_constraints = {"loc": constraints.real, "scale": constraints.positive}
     support = constraints.simplex
@@ -298,7 +298,7 @@ class Kumaraswamy(TransformedDistribution):
 
 
 class Pareto(TransformedDistribution):
-    """Pareto's distribution from `scale` on, whose tail is x^-alpha."""
+    """Pareto's distribution of numbers from `scale` on, whose tail is x^-alpha."""
 
     arg_constraints = {"alpha": constraints.positive, "scale": constraints.positive}
 

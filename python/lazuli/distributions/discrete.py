@@ -1,5 +1,5 @@
 """Distributions of counts: Bernoulli, geometric, Poisson, binomial, negative binomial; and the
-continuous Bernoulli, which shares its parameters."""
+continuous Bernoulli, which has Bernoulli's parameters."""
 
 import math
 
@@ -84,7 +84,7 @@ class Bernoulli(OfChance, ExponentialFamily):
 
 class ContinuousBernoulli(OfChance, ExponentialFamily):
     """The distribution on [0, 1] of density proportional to p^x (1 - p)^(1 - x) (Loaiza-Ganem and
-    Cunningham, 2019). `lims`: between which probabilities Taylor's series are used, as around 1/2
+    Cunningham, 2019). Taylor's series are used for probabilities between the two `lims`: around 1/2
     the formulas lose all digits."""
 
     arg_constraints = {"probs": constraints.unit_interval, "logits": constraints.real}
@@ -121,7 +121,7 @@ class ContinuousBernoulli(OfChance, ExponentialFamily):
         return _C.where(self._outside(), self.probs, self._lims[0])
 
     def _log_constant(self):
-        """The logarithm of what makes the density's integral 1."""
+        """The logarithm of the factor that makes the density's integral 1."""
         p = self._exact_probs()
         low = _C.where(p <= 0.5, p, 0.0)
         high = _C.where(p >= 0.5, p, 1.0)
@@ -320,7 +320,7 @@ class Binomial(OfChance):
         return (value * logits - _C.lgamma(value + 1) - _C.lgamma(n - value + 1) - norm)
 
     def _most(self):
-        """The number of trials, which all of the batch have; reads it."""
+        """The number of trials, which must be the same for the whole batch. A tensor is read."""
         if self._count is not None:
             return int(self._count)
         most = int(self.total_count.max())

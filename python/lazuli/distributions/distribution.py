@@ -1,8 +1,9 @@
 """The base of all distributions.
 
-Parameters and samples are checked against their constraints. Numbers are checked at once. Of a
-tensor only a run knows the elements, so that the check is a part of the program, and the read that
-runs it raises the ValueError with the line: a training step neither syncs nor recompiles for it.
+Parameters and samples are checked against their constraints. Numbers are checked at once. The
+elements of a tensor are known only in a run, so their check is a part of the program, and reading a
+value of that run raises the ValueError, with the line of the call. A training step neither syncs
+nor recompiles for it.
 """
 
 import warnings
@@ -18,15 +19,15 @@ __all__ = ["Distribution", "ExponentialFamily"]
 
 
 def require(good, owner, what):
-    """A check of the program: fails the run that finds an element of `good` that is not set."""
+    """A check in the program: a run fails if an element of `good` is False."""
     _C.assert_async(good, owner, what)
 
 
 class Distribution:
     """A probability distribution, or a batch of them.
 
-    batch_shape: of the distributions, which are independent; event_shape: of one value. Samples are
-    [*sample_shape, *batch_shape, *event_shape].
+    batch_shape is the shape of the batch of independent distributions, event_shape the shape of one
+    value. Samples are [*sample_shape, *batch_shape, *event_shape].
     """
 
     has_rsample = False
@@ -36,7 +37,7 @@ class Distribution:
 
     @staticmethod
     def set_default_validate_args(value):
-        """Whether distributions check their arguments, unless they are told otherwise."""
+        """Sets whether distributions check their arguments if they get no validate_args."""
         if value not in [True, False]:
             raise ValueError
         Distribution._validate_args = value
@@ -74,7 +75,7 @@ class Distribution:
             if constraints.is_dependent(constraint):
                 continue
             if name not in self.__dict__ and isinstance(getattr(type(self), name), lazy_property):
-                continue  # it is made of another parameter
+                continue  # it is computed from another parameter
             value = getattr(self, name)
             kind = type(self).__name__
             what = (f"Expected parameter {name} ({type(value).__name__} of shape "
@@ -140,7 +141,7 @@ class Distribution:
         raise NotImplementedError
 
     def sample_n(self, n):
-        """sample((n,)), which PyTorch's programs should call."""
+        """sample((n,)), which programs should call instead."""
         warnings.warn("sample_n will be deprecated. Use .sample((n,)) instead", UserWarning,
                       stacklevel=2)
         return self.sample((n,))
@@ -158,7 +159,7 @@ class Distribution:
         raise NotImplementedError
 
     def enumerate_support(self, expand=True):
-        """All values along a first dim; with expand=False the batch has dims of 1."""
+        """All values, along a new first dim; with expand=False the dims of the batch are 1."""
         raise NotImplementedError
 
     def entropy(self):
@@ -173,8 +174,8 @@ class Distribution:
         return Size((*sample_shape, *self._batch_shape, *self._event_shape))
 
     def _validate_sample(self, value):
-        """Raises ValueError if the value is no tensor or of another shape, and has the program
-        check that its elements are in the support."""
+        """Raises ValueError if the value is not a tensor or has another shape. Whether its elements
+        are in the support is checked in the program."""
         if not isinstance(value, Tensor):
             raise ValueError("The value argument to log_prob must be a Tensor")
         first = value.ndim - len(self._event_shape)
@@ -208,10 +209,11 @@ class Distribution:
     def _enumerated(self, values, expand):
         """enumerate_support() from the values [n, *event_shape]."""
         values = values.reshape((-1, *(1,) * len(self._batch_shape), *self._event_shape))
-        return (values.expand((-1, *self._batch_shape, *self._event_shape)) if expand else values)
+        return values.expand((-1, *self._batch_shape, *self._event_shape)) if expand else values
 
     def _get_checked_instance(self, cls, _instance=None):
-        """A new object for expand(), which a subclass with another __init__ has to write."""
+        """A new object for expand(). A subclass with another __init__ must have its own
+        expand()."""
         if _instance is None and type(self).__init__ != cls.__init__:
             raise NotImplementedError(f"Subclass {type(self).__name__} of {cls.__name__} that "
                                       "defines a custom __init__ method must also define a custom "
@@ -233,7 +235,7 @@ class Distribution:
         return self._finished(cls, new, batch_shape)
 
     def _finished(self, cls, new, batch_shape):
-        """The new object with its shapes; its parameters were checked."""
+        """The new object with its shapes; its parameters are not checked again."""
         super(cls, new).__init__(Size(tuple(batch_shape)), self._event_shape, validate_args=False)
         new._validate_args = self._validate_args
         return new

@@ -7,13 +7,13 @@ from lazuli.distributions.distribution import Distribution
 
 __all__ = ["register_kl", "kl_divergence"]
 
-_REGISTRY = {}  # function by the two classes
-_found = {}  # the same for subclasses that were asked for
+_REGISTRY = {}  # functions by the registered pair of classes
+_found = {}  # functions, or NotImplemented, by the pair of classes of a call
 
 
 def register_kl(type_p, type_q):
-    """A decorator of a function (p, q) that gives the divergence for these classes and their
-    subclasses; the closest pair of classes counts."""
+    """A decorator for a function of p and q that returns the divergence for these classes and their
+    subclasses. If several pairs of classes fit, the closest one counts."""
     for name, kind in (("type_p", type_p), ("type_q", type_q)):
         if not isinstance(kind, type) or not issubclass(kind, Distribution):
             raise TypeError(f"Expected {name} to be a Distribution subclass but got {kind}")

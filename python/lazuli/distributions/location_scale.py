@@ -1,5 +1,5 @@
-"""Distributions on all real numbers that a location and a scale place: normal, Laplace, Cauchy,
-Student's t, uniform."""
+"""Distributions with a location and a scale: normal, Laplace, Cauchy, Student's t, generalized
+Pareto; and the uniform distribution."""
 
 import math
 
@@ -36,7 +36,7 @@ class _Placed(_Scaled):
 
 
 class Normal(_Placed, ExponentialFamily):
-    """The normal distribution of a mean `loc` and a standard deviation `scale`."""
+    """The normal distribution with a mean `loc` and a standard deviation `scale`."""
 
     _mean_carrier_measure = 0
 
@@ -106,8 +106,8 @@ class Laplace(_Placed):
 
 
 class Cauchy(_Placed):
-    """Cauchy's distribution: that of the quotient of two normal numbers, moved and scaled. It has
-    no mean."""
+    """Cauchy's distribution: the quotient of two normal numbers, moved and scaled. It has no
+    mean."""
 
     @property
     def mean(self):
@@ -136,7 +136,7 @@ class Cauchy(_Placed):
 
 
 class StudentT(_Scaled):
-    """Student's t distribution of df degrees of freedom, moved and scaled."""
+    """Student's t distribution with df degrees of freedom, moved and scaled."""
 
     arg_constraints = {"df": constraints.positive, **_Scaled.arg_constraints}
 
@@ -264,7 +264,7 @@ class GeneralizedPareto(_Scaled):
 
     @property
     def _shape_or_one(self):
-        # In the place of 0, where the other formula is chosen.
+        # 1 in place of 0, where the exponential formula is chosen.
         return _C.where(self._is_exponential, _C.ones_like(self.concentration),
                         self.concentration)
 

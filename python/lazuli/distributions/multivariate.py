@@ -1,5 +1,5 @@
-"""Distributions of vectors and matrices by Cholesky factors: the multivariate normal, with a
-covariance of low rank, too; Wishart's; factors of correlation matrices."""
+"""Distributions of vectors and matrices by Cholesky factors: the multivariate normal, also with a
+covariance of low rank; Wishart's; factors of correlation matrices."""
 
 import math
 import warnings
@@ -16,12 +16,12 @@ __all__ = ["LKJCholesky", "LowRankMultivariateNormal", "MultivariateNormal", "Wi
 
 
 def triangular_solve(factor, x):
-    """The y with factor y = x, of a lower triangular factor."""
+    """The y with factor y = x, for a lower triangular factor."""
     return linalg.solve_triangular(factor, x, upper=False)
 
 
 def log_diagonal(factor):
-    """Half of the log determinants of the matrices whose Cholesky factors these are."""
+    """Half of the log determinants of matrices, from their Cholesky factors."""
     return factor.diagonal(dim1=-2, dim2=-1).log().sum(-1)
 
 
@@ -35,11 +35,10 @@ def batch_mahalanobis(factor, x):
 
 def precision_to_scale_tril(precision):
     """The Cholesky factor of the inverse of matrices."""
-    # The factor of the matrix turned around, turned back, is an upper one; its inverse transposed
-    # is the factor.
+    # With rows and columns in reverse, the Cholesky factor of the matrix in reverse is an upper
+    # triangular U with matrix = U U^T. The inverse of U^T is the factor of the inverse.
     turned = linalg.cholesky(precision.flip([-2, -1]))
-    upper = turned.flip([-2, -1]).mT
-    return triangular_solve(upper, _eye(precision))
+    return triangular_solve(turned.flip([-2, -1]).mT, _eye(precision))
 
 
 def _eye(like):
@@ -61,7 +60,7 @@ def _one_of(**given):
 
 
 class _ByMatrix(ExponentialFamily):
-    """What is given by a covariance matrix, its inverse, or its Cholesky factor."""
+    """A distribution by a covariance matrix, its inverse, or its Cholesky factor."""
 
     def _set_factor(self, name, matrix):
         """Sets the Cholesky factor from the parameter with this name."""
@@ -100,7 +99,8 @@ class _ByMatrix(ExponentialFamily):
 
 
 class MultivariateNormal(Located, _ByMatrix):
-    """Normal vectors of a mean and of a covariance matrix, its inverse, or its Cholesky factor."""
+    """Normal vectors by their mean and by their covariance matrix, its inverse, or its Cholesky
+    factor."""
 
     arg_constraints = {"loc": constraints.real_vector,
                        "covariance_matrix": constraints.positive_definite,
@@ -155,9 +155,8 @@ class MultivariateNormal(Located, _ByMatrix):
 
 
 class LowRankMultivariateNormal(Located):
-    """Normal vectors of covariance cov_factor cov_factor^T + diag(cov_diag), where cov_factor
-    [..., n, rank] has few columns: by the lemma of Woodbury only a matrix of the rank's size is
-    factored."""
+    """Normal vectors with the covariance cov_factor cov_factor^T + diag(cov_diag), where cov_factor
+    [..., n, rank] has few columns. By Woodbury's lemma only a matrix [rank, rank] is factored."""
 
     arg_constraints = {"loc": constraints.real_vector,
                        "cov_factor": constraints.independent(constraints.real, 2),
@@ -276,8 +275,8 @@ def low_rank_mahalanobis(factor, diagonal, x, capacitance_tril):
 
 
 class Wishart(_ByMatrix):
-    """Wishart's distribution of positive-definite matrices, of df degrees of freedom and a scale
-    matrix, by the decomposition of Bartlett."""
+    """Wishart's distribution of positive-definite matrices, with df degrees of freedom and a scale
+    matrix, by Bartlett's decomposition."""
 
     arg_constraints = {"covariance_matrix": constraints.positive_definite,
                        "precision_matrix": constraints.positive_definite,
@@ -313,7 +312,7 @@ class Wishart(_ByMatrix):
         self._set_gammas(self.df, n)
 
     def _set_gammas(self, df, n):
-        # The squares of the diagonal, each with a degree of freedom less.
+        # For the squares on the diagonal; each has one degree of freedom less than the last.
         less = _C.arange(n, dtype=df.dtype, device=df.device)
         self._gammas = Gamma((df.unsqueeze(-1) - less) / 2,
                              _C.full_like(df.unsqueeze(-1), 0.5), validate_args=False)
@@ -359,7 +358,7 @@ class Wishart(_ByMatrix):
         factor = self._unbroadcasted_scale_tril
         shape = broadcast_shapes(tuple(factor.shape), tuple(value.shape))
         inner = triangular_solve(factor.expand(shape), value.expand(shape))
-        inverse = triangular_solve(factor.expand(shape), inner.mT)  # its trace is that of V^-1 X
+        inverse = triangular_solve(factor.expand(shape), inner.mT)  # has the trace of V^-1 X
         trace = inverse.diagonal(dim1=-2, dim2=-1).sum(-1)
         log_det = 2 * log_diagonal(linalg.cholesky(value))
         return (-nu * (n * math.log(2) / 2 + log_diagonal(factor))
@@ -401,7 +400,7 @@ class LKJCholesky(Distribution):
                              f"dim={dim}.")
         self.dim = dim
         shape = self._take(concentration=concentration)
-        # Of row i the squared length below the diagonal.
+        # For the squared length of each row's part below the diagonal.
         marginal = self.concentration + 0.5 * (dim - 2)
         offset = _C.arange(dim - 1, dtype=marginal.dtype, device=marginal.device)
         offset = _C.cat([offset.new_zeros(1), offset])
@@ -435,7 +434,7 @@ class LKJCholesky(Distribution):
                           device=self.concentration.device)
         order = 2 * (self.concentration - 1).unsqueeze(-1) + n - order
         density = (order * diagonal.log()).sum(-1)
-        # What the integral of the density is (page 1999 of the paper).
+        # The logarithm of the density's integral (page 1999 of the paper).
         alpha = self.concentration + 0.5 * (n - 1)
         norm = (0.5 * (n - 1) * math.log(math.pi) + _C.mvlgamma(alpha - 0.5, n - 1)
                 - _C.lgamma(alpha) * (n - 1))

@@ -1,5 +1,5 @@
-"""Distributions on positive numbers and on the simplex, most of which a gamma sample makes:
-exponential, gamma, chi-squared, beta, Dirichlet, Fisher and Snedecor's."""
+"""Distributions on positive numbers and on the simplex, most of them by gamma samples: exponential,
+gamma, chi-squared, beta, Dirichlet, Fisher and Snedecor's."""
 
 from lazuli import _C
 from lazuli.distributions import constraints
@@ -74,7 +74,7 @@ def _above_zero(drawn):
 
 
 class Gamma(ExponentialFamily):
-    """The gamma distribution of a shape parameter `concentration` and a rate."""
+    """The gamma distribution with a shape parameter `concentration` and a rate."""
 
     arg_constraints = {"concentration": constraints.positive, "rate": constraints.positive}
     support = constraints.nonnegative
@@ -145,7 +145,7 @@ class Chi2(Gamma):
 
 
 class Dirichlet(ExponentialFamily):
-    """Dirichlet's distribution on the simplex, of concentrations along the last dim."""
+    """Dirichlet's distribution on the simplex, with concentrations along the last dim."""
 
     arg_constraints = {"concentration": constraints.independent(constraints.positive, 1)}
     support = constraints.simplex
@@ -177,7 +177,7 @@ class Dirichlet(ExponentialFamily):
 
     @property
     def mode(self):
-        # The largest concentration takes all where none is above 1.
+        # Where no concentration reaches 1, the mode is the corner of the largest one.
         above = (self.concentration - 1).clamp(min=0)
         mode = above / above.sum(-1, True)
         largest = self.concentration.argmax(-1)
@@ -204,7 +204,7 @@ class Dirichlet(ExponentialFamily):
 
 
 class Beta(ExponentialFamily):
-    """The beta distribution on (0, 1): the first of two shares of Dirichlet's."""
+    """The beta distribution on (0, 1): the first of the two shares of a Dirichlet sample."""
 
     arg_constraints = {"concentration1": constraints.positive,
                        "concentration0": constraints.positive}

@@ -3,7 +3,6 @@ samples have gradients."""
 
 import math
 
-from lazuli import _C
 from lazuli.distributions import constraints
 from lazuli.distributions.categorical import Categorical, OverCategories
 from lazuli.distributions.discrete import OfChance
@@ -54,7 +53,7 @@ class _Relaxed(TransformedDistribution):
 
     @property
     def temperature(self):
-        """How far from a choice."""
+        """How far samples are from a choice."""
         return self.base_dist.temperature
 
     @property
@@ -69,7 +68,7 @@ class _Relaxed(TransformedDistribution):
 
 
 class RelaxedBernoulli(_Relaxed):
-    """Numbers in (0, 1) that are those of a Bernoulli distribution at temperature 0."""
+    """Numbers in (0, 1), which at temperature 0 are samples of Bernoulli."""
 
     arg_constraints = {"probs": constraints.unit_interval, "logits": constraints.real}
     support = constraints.unit_interval
@@ -116,7 +115,7 @@ class ExpRelaxedCategorical(OverCategories):
 
 
 class RelaxedOneHotCategorical(_Relaxed):
-    """Vectors on the simplex that are those of a OneHotCategorical at temperature 0."""
+    """Vectors on the simplex, which at temperature 0 are samples of OneHotCategorical."""
 
     arg_constraints = {"probs": constraints.simplex, "logits": constraints.real_vector}
     support = constraints.simplex

@@ -211,7 +211,7 @@ class MixtureSameFamily(Distribution):
                                  "compatible with `component_distribution.batch_shape`"
                                  f"({tuple(components[:-1])})")
         given, there = mixture_distribution.logits.shape[-1], components[-1]
-        if given is not None and there is not None and given != there:
+        if given != there:
             raise ValueError(f"`mixture_distribution component` ({given}) does not equal "
                              f"`component_distribution.batch_shape[-1]` ({there})")
         self._num_component = there

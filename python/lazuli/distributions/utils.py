@@ -1,5 +1,5 @@
-"""What distributions share: parameters stretched to each other, probabilities and their logits,
-properties that are computed once."""
+"""Helpers of several distributions: parameters broadcast to one shape, probabilities and their
+logits, properties that are computed once."""
 
 import functools
 import math
@@ -52,8 +52,8 @@ def logits_to_probs(logits, is_binary=False):
 
 
 def clamp_probs(probs):
-    """Probabilities kept from 0 and 1 by the epsilon of their dtype: their logarithms are
-    finite."""
+    """Probabilities kept away from 0 and 1 by the epsilon of their dtype, so that their logarithms
+    are finite."""
     eps = finfo(probs.dtype).eps
     return probs.clamp(min=eps, max=1 - eps)
 
@@ -93,7 +93,8 @@ def tril_matrix_to_vec(mat, diag=0):
 def vec_to_tril_matrix(vec, diag=0):
     """Vectors as the lower triangles of square matrices, up to a diagonal: the inverse of
     tril_matrix_to_vec()."""
-    # The triangle of n rows has n (n + 1) / 2 elements, and |diag| of its diagonals n each, nearly.
+    # Solved for n: a triangle of n rows has n (n + 1) / 2 elements; each of the |diag| diagonals
+    # adds or removes up to n more.
     n = (-(1 + 2 * diag) + math.sqrt((1 + 2 * diag)**2 + 8 * vec.shape[-1]
                                      + 4 * abs(diag) * (diag + 1))) / 2
     if round(n) - n > finfo(vec.dtype).eps:
@@ -111,7 +112,7 @@ def sum_rightmost(value, count):
 
 
 def standard_normal(shape, dtype, device):
-    """Numbers of the standard normal distribution; what samples with gradients are made of."""
+    """Numbers of the standard normal distribution."""
     return _C.randn(tuple(shape), dtype=dtype, device=device)
 
 

@@ -1,4 +1,4 @@
-"""The distribution of von Mises, of angles."""
+"""Von Mises' distribution of angles."""
 
 import math
 
@@ -9,7 +9,7 @@ from lazuli.distributions.distribution import Located
 
 __all__ = ["VonMises"]
 
-_TRIES = 40  # of the rejection, which accepts at least 0.65 of its draws
+_TRIES = 40  # per sample; at least 0.65 of the tries are accepted
 
 
 class VonMises(Located):
@@ -28,14 +28,14 @@ class VonMises(Located):
 
     def log_prob(self, value):
         self._checked(value)
-        # log(I0) as that of I0 exp(-concentration), which is never infinite.
+        # log(I0) by I0 exp(-concentration), which is never infinite.
         log_bessel = _C.log(_C.special.i0e(self.concentration)) + self.concentration
         return (self.concentration * _C.cos(value - self.loc) - math.log(2 * math.pi)
                 - log_bessel)
 
     def sample(self, sample_shape=()):
-        """By rejection from wrapped Cauchy angles (Best and Fisher, 1979), in f64: of so many tries
-        at once the first that is accepted."""
+        """By rejection from wrapped Cauchy angles (Best and Fisher, 1979), in f64: all tries are
+        drawn at once, and the first one that is accepted counts."""
         with no_grad():
             shape = tuple(self._extended_shape(sample_shape))
             k = self.concentration.double()

@@ -44,6 +44,14 @@ def test_steps_with_one_adjacency_compile_once():
     assert lz.metrics.counter("UncachedCompile") == compiled
 
 
+def test_calls_in_inference_mode_do_not_refuse_later_gradients():
+    adjacency, x = made(), lz.ones(3, 2, requires_grad=True)
+    with lz.inference_mode():
+        lz.sparse.mm(adjacency, x), adjacency.to_dense()
+    (lz.sparse.mm(adjacency, x).sum() + (adjacency * lz.ones(2, 3)).sum()).backward()
+    assert x.grad.tolist() == [[9, 9], [0, 0], [3, 3]]
+
+
 def test_rows_of_a_matrix():
     matrix = lz.sparse_csr_tensor([0, 1, 3], [2, 0, 1], [1.0, 2.0, 3.0])
     assert matrix.to_dense().tolist() == [[0, 0, 1], [2, 3, 0]]

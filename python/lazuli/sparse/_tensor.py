@@ -12,6 +12,7 @@ from lazuli._C import Tensor
 from lazuli._numpy import np
 from lazuli._tensor import tensor
 from lazuli._types import layout
+from lazuli.autograd.grad_mode import inference_mode
 
 sparse_coo, sparse_csr, sparse_csc = (layout(f"sparse_{name}") for name in ("coo", "csr", "csc"))
 # The dim by whose positions a compressed layout is sorted.
@@ -138,8 +139,9 @@ class SparseTensor:
         """The positions along a sparse dim as a tensor, which is made once."""
         key = dim, self.device
         if key not in self._positions:
-            self._positions[key] = tensor(np.ascontiguousarray(self._places[dim]),
-                                          device=self.device)
+            with inference_mode(False):  # a later call may save it for backward
+                self._positions[key] = tensor(np.ascontiguousarray(self._places[dim]),
+                                              device=self.device)
         return self._positions[key]
 
     def _indices(self):

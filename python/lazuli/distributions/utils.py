@@ -94,7 +94,7 @@ def vec_to_tril_matrix(vec, diag=0):
     """Vectors as the lower triangles of square matrices, up to a diagonal: the inverse of
     tril_matrix_to_vec()."""
     # Solved for n: a triangle of n rows has n (n + 1) / 2 elements; each of the |diag| diagonals
-    # adds or removes up to n more.
+    # adds or removes up to n.
     n = (-(1 + 2 * diag) + math.sqrt((1 + 2 * diag)**2 + 8 * vec.shape[-1]
                                      + 4 * abs(diag) * (diag + 1))) / 2
     if round(n) - n > finfo(vec.dtype).eps:

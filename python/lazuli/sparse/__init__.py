@@ -10,7 +10,8 @@ from lazuli._numpy import np
 from lazuli._tensor import tensor
 from lazuli.sparse._functions import (addmm, log_softmax, mm, sampled_addmm, softmax,
                                       sum)  # noqa: A004
-from lazuli.sparse._tensor import SparseTensor, host, refuse, sparse_coo, sparse_csc, sparse_csr
+from lazuli.sparse._tensor import (COMPRESSED, SparseTensor, host, refuse, sparse_coo, sparse_csc,
+                                   sparse_csr)
 
 __all__ = ["SparseTensor", "addmm", "check_sparse_tensor_invariants", "log_softmax", "mm",
            "sampled_addmm", "softmax", "spdiags", "sum"]
@@ -22,16 +23,18 @@ def _values_of(values, dtype, device, requires_grad):
         made = made.to(dtype=dtype or made.dtype, device=device or made.device)
     if requires_grad:
         return made.detach().requires_grad_()
-    # What the caller asks of the values later is not for this tensor.
+    # A later requires_grad_() of the caller's values does not count for this tensor.
     return made if made.requires_grad else made.detach()
 
 
 def sparse_coo_tensor(indices, values=None, size=None, *, dtype=None, device=None,
                       requires_grad=False, check_invariants=None, is_coalesced=False):
-    """The tensor with the values [n, *dense dims] at places [sparse dims, n]; 0 elsewhere.
+    """The tensor with the values [n, *dense dims] at the places `indices` [sparse dims, n], and 0
+    elsewhere.
 
-    Without a size it is as large as the places say. Values of one place are added. Given as a size
-    alone, the tensor has no value. Throws InvalidArgumentError where a place lies outside.
+    Values of one place are added. Without a size, it is the smallest one that has all places. If
+    only a size is given, the tensor has no values. Raises InvalidArgumentError if a place lies
+    outside of the size.
     """
     if values is None:
         size = size if size is not None else indices
@@ -46,49 +49,50 @@ def sparse_coo_tensor(indices, values=None, size=None, *, dtype=None, device=Non
     return SparseTensor(places, made, size, coalesced=bool(is_coalesced))
 
 
-def _compressed(kind, begins, others, values, size, layout, keywords):
+def _compressed(kind, begins, others, values, size, layout, dtype=None, device=None,
+                requires_grad=False, pin_memory=False, check_invariants=None):
     begins, others = host(begins), host(others)
     if begins.ndim != 1 or others.ndim != 1 or not len(begins):
-        refuse(kind, "takes vectors of indices; a batch of matrices is not there")
+        refuse(kind, "takes vectors of indices; batches of matrices are not supported")
     if begins[0] != 0 or begins[-1] != len(others) or (np.diff(begins) < 0).any():
         refuse(kind, f"compressed indices must go from 0 to {len(others)} without a step down, are "
                f"{begins.tolist()}")
     along = np.repeat(np.arange(len(begins) - 1), np.diff(begins))
-    places = np.stack([along, others] if layout is sparse_csr else [others, along])
-    made = _values_of(values, keywords.get("dtype"), keywords.get("device"),
-                      keywords.get("requires_grad", False))
+    dim = COMPRESSED[layout]
+    places = np.stack([others, along] if dim else [along, others])
+    made = _values_of(values, dtype, device, requires_grad)
     if size is None:
         free = int(others.max(initial=-1)) + 1
-        size = (len(begins) - 1, free) if layout is sparse_csr else (free, len(begins) - 1)
-    if size[0 if layout is sparse_csr else 1] != len(begins) - 1:
+        size = (free, len(begins) - 1) if dim else (len(begins) - 1, free)
+    if size[dim] != len(begins) - 1:
         refuse(kind, f"{len(begins)} compressed indices do not go with size {tuple(size)}")
     return SparseTensor(places, made, size, layout, coalesced=True)
 
 
 def sparse_csr_tensor(crow_indices, col_indices, values, size=None, **keywords):
-    """A matrix by rows: the values of row i are those from crow_indices[i] to crow_indices[i + 1],
-    in the columns col_indices."""
+    """A matrix by rows: row i has the values from crow_indices[i] up to crow_indices[i + 1], in the
+    columns col_indices."""
     return _compressed("sparse_csr_tensor", crow_indices, col_indices, values, size, sparse_csr,
-                       keywords)
+                       **keywords)
 
 
 def sparse_csc_tensor(ccol_indices, row_indices, values, size=None, **keywords):
     """A matrix by columns, as sparse_csr_tensor() by rows."""
     return _compressed("sparse_csc_tensor", ccol_indices, row_indices, values, size, sparse_csc,
-                       keywords)
+                       **keywords)
 
 
 def sparse_compressed_tensor(compressed_indices, plain_indices, values, size=None, *, layout,
                              **keywords):
     """sparse_csr_tensor() or sparse_csc_tensor(), by the layout."""
-    if layout not in (sparse_csr, sparse_csc):
+    if layout not in COMPRESSED:
         refuse("sparse_compressed_tensor", f"there is no layout {layout!r}")
     return _compressed("sparse_compressed_tensor", compressed_indices, plain_indices, values, size,
-                       layout, keywords)
+                       layout, **keywords)
 
 
 def spdiags(diagonals, offsets, shape, layout=None):
-    """A matrix with the rows of `diagonals` as its diagonals of these offsets."""
+    """A matrix whose diagonals at these offsets are the rows of `diagonals`."""
     rows = diagonals if diagonals.dim() == 2 else diagonals.unsqueeze(0)
     places, chosen = [], []
     for i, offset in enumerate(host(offsets).reshape(-1)):
@@ -102,7 +106,7 @@ def spdiags(diagonals, offsets, shape, layout=None):
 
 
 class check_sparse_tensor_invariants:  # noqa: N801
-    """As torch's, without an effect: places are checked always."""
+    """As PyTorch's, but without an effect: places are always checked."""
 
     def __init__(self, enable=True):
         pass

@@ -3,24 +3,23 @@
 from lazuli import _C
 from lazuli._numpy import np
 from lazuli._tensor import tensor
-from lazuli.sparse._tensor import (SparseTensor, _add_at, _merged, elements_at, handles, refuse,
-                                   sparse_coo, sparse_csr)
+from lazuli.sparse._tensor import (SparseTensor, add_at, elements_at, handles, merged, refuse,
+                                   sparse_coo)
 
 
 def _is_sparse(x):
     return isinstance(x, SparseTensor)
 
 
-def _pairwise(name, x, y):
-    """Two sparse tensors as coalesced ones of one size."""
-    if x.shape != y.shape:
+def _check_sizes(name, x, y):
+    if tuple(x.shape) != tuple(y.shape):
         refuse(name, f"expected sizes of the operands to match, got {tuple(x.shape)} and "
                f"{tuple(y.shape)}")
-    return x._in_layout(sparse_coo), y._in_layout(sparse_coo)
 
 
 def _sum_of_two(x, y, alpha):
-    a, b = _pairwise("add", x, y)
+    _check_sizes("add", x, y)
+    a, b = x._in_layout(sparse_coo), y._in_layout(sparse_coo)
     values = b._elements if alpha == 1 else b._elements * alpha
     if np.array_equal(a._places, b._places):
         return a.with_values(a._elements + values)._in_layout(x.layout)
@@ -29,7 +28,7 @@ def _sum_of_two(x, y, alpha):
     values = _C.cat([a._elements.to(dtype), values.to(dtype)])
     if not (a._coalesced and b._coalesced):
         return SparseTensor(places, values, x.shape)
-    return _merged(places, values, x.shape)._in_layout(x.layout)
+    return merged(places, values, x.shape)._in_layout(x.layout)
 
 
 @handles("add", "__add__")
@@ -41,12 +40,10 @@ def add(x, y, *, alpha=1):
         if isinstance(y, _C.Tensor):
             refuse("add", "add(sparse, dense) is not supported. Use add(dense, sparse) instead.")
         refuse("add", "a number cannot be added to a sparse tensor: no element would be 0")
-    if tuple(x.shape) != tuple(y.shape):
-        refuse("add", f"expected sizes of the operands to match, got {tuple(x.shape)} and "
-               f"{tuple(y.shape)}")
+    _check_sizes("add", x, y)
     dtype = _C.result_type(x, y._elements)
     values = y._elements.to(dtype)
-    return _add_at(x.to(dtype), y, values if alpha == 1 else values * alpha)
+    return add_at(x.to(dtype), y, values if alpha == 1 else values * alpha)
 
 
 @handles("sub", "subtract", "__sub__")
@@ -71,8 +68,8 @@ def mul(x, y):
     if not _is_sparse(x):
         x, y = y, x
     if _is_sparse(y):
-        a, b = _pairwise("mul", x, y)
-        a, b = a.coalesce(), b.coalesce()
+        _check_sizes("mul", x, y)
+        a, b = x.in_order(), y.in_order()
         _, first, second = np.intersect1d(a.linear(), b.linear(), assume_unique=True,
                                           return_indices=True)
         both = a._picked(first, coalesced=True)
@@ -95,7 +92,8 @@ def power(x, exponent):
     """Each element to the power of a number above 0."""
     if not isinstance(exponent, (int, float)) or exponent <= 0:
         refuse("pow", "a sparse tensor takes an exponent above 0: others change its zeros")
-    return x.coalesce().with_values(x.coalesce()._elements ** exponent)
+    x = x.coalesce()
+    return x.with_values(x._elements ** exponent)
 
 
 # --- products of matrices
@@ -120,8 +118,8 @@ def _times_dense(x, y):
 
 
 def _times_sparse(x, y):
-    """Row by row: each value of x meets all of y's row of its column."""
-    a, b = x._in_layout(sparse_coo).coalesce(), y._in_layout(sparse_coo).coalesce()
+    """Each value of x times all values in the row of y that its column selects."""
+    a, b = x.in_order(), y.in_order()
     begins = np.searchsorted(b._places[0], np.arange(b.shape[0] + 1))
     counts = np.diff(begins)[a._places[1]]
     first = np.repeat(np.arange(a._nnz()), counts)
@@ -130,12 +128,12 @@ def _times_sparse(x, y):
     values = (a._elements.index_select(0, tensor(first, device=a.device)) *
               b._elements.index_select(0, tensor(second, device=a.device)))
     places = np.stack([a._places[0][first], b._places[1][second]])
-    return _merged(places, values, (x.shape[0], y.shape[1]))._in_layout(x.layout)
+    return merged(places, values, (x.shape[0], y.shape[1]))._in_layout(x.layout)
 
 
 @handles("mm", "matmul", "smm", "spmm", "hspmm", "mv", "dot", "__matmul__")
 def mm(x, y):
-    """The matrix product; sparse where both factors are."""
+    """The matrix product, which is sparse if both factors are."""
     if not _is_sparse(x):
         if x.dim() == 1:
             return mm(y.t(), x)
@@ -169,7 +167,7 @@ def linear(x, weight, bias=None):
 
 
 def sampled_addmm(x, mat1, mat2, *, beta=1.0, alpha=1.0):
-    """beta x + alpha mat1 mat2 at the places of a sparse x alone (SDDMM)."""
+    """beta x + alpha mat1 mat2, computed only at the places of a sparse x (SDDMM)."""
     rows, columns = x._along(0), x._along(1)
     products = (mat1.index_select(0, rows) * mat2.t().index_select(0, columns)).sum(1)
     return x.with_values(x._elements * beta + products * alpha)
@@ -180,7 +178,7 @@ def sampled_addmm(x, mat1, mat2, *, beta=1.0, alpha=1.0):
 
 @handles("sum")
 def sum(x, dim=None, dtype=None):  # noqa: A001
-    """The sum of all elements, dense; or along dims, sparse unless no sparse dim is left."""
+    """The sum of all elements, or along dims. It is sparse if a sparse dim is left."""
     values = x._elements if dtype is None else x._elements.to(dtype)
     if dim is None:
         return values.sum()
@@ -194,19 +192,18 @@ def sum(x, dim=None, dtype=None):  # noqa: A001
     size = [x.shape[d] for d in range(x.dim()) if d not in dims]
     if len(left) == count:
         return SparseTensor(x._places, values, size, coalesced=x._coalesced)
-    return _merged(x._places[left], values, size)
+    return merged(x._places[left], values, size)
 
 
 @handles("norm")
 def norm(x, p=2):
-    """The norm of all elements as of a vector."""
-    return _C.norm(x._in_layout(sparse_coo).coalesce()._elements, p)
+    """The norm of the vector of all elements."""
+    return _C.norm(x.in_order()._elements, p)
 
 
 def _softmax(x, dim, log, dtype):
-    values = x._in_layout(sparse_coo).coalesce()._elements
-    whole = x._in_layout(sparse_coo).coalesce().with_values(
-        values if dtype is None else values.to(dtype))
+    whole = x.in_order()
+    whole = whole if dtype is None else whole.to(dtype)
     dim, count, values = dim % x.dim(), x.sparse_dim(), whole._elements
     if dim >= count:
         function = _C.log_softmax if log else _C.softmax
@@ -224,7 +221,7 @@ def _softmax(x, dim, log, dtype):
 
 @handles("softmax")
 def softmax(x, dim, *, dtype=None):
-    """softmax() along a dim over the elements that are there: others count as -inf."""
+    """softmax() along a dim of the elements at the places; others count as -inf."""
     return _softmax(x, dim, False, dtype)
 
 
@@ -269,7 +266,7 @@ def stack(tensors, dim=0):
 
 @handles("zeros_like", method=False)
 def zeros_like(x, **_):
-    """A sparse tensor of the size without a value."""
+    """A sparse tensor of the same size without values."""
     none = x._elements.detach()[:0]
     return SparseTensor(x._places[:, :0], none, x.shape, x.layout, coalesced=True)
 

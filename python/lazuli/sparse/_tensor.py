@@ -1,8 +1,9 @@
 """SparseTensor: a tensor that keeps the elements that are not 0, and their places.
 
-The places are integers of the host, from which products and sums take their indices; the values are
-a tensor like any other, and gradients are theirs. What changes which places there are (coalesce(),
-sums of two, products of two) works on the host, and compiles again for another number of them.
+The places are integers on the host, from which products and sums take their indices. The values are
+a tensor like any other, and gradients are those of the values. Functions that change the set of
+places (coalesce(), sums and products of two sparse tensors) compute the new places on the host. A
+program is compiled again for another number of places.
 """
 
 import math
@@ -16,9 +17,9 @@ from lazuli.autograd.grad_mode import inference_mode
 
 sparse_coo, sparse_csr, sparse_csc = (layout(f"sparse_{name}") for name in ("coo", "csr", "csc"))
 # The dim by whose positions a compressed layout is sorted.
-_COMPRESSED = {sparse_csr: 0, sparse_csc: 1}
+COMPRESSED = {sparse_csr: 0, sparse_csc: 1}
 
-# Functions that give 0 for 0: of a sparse tensor they are those of its values.
+# Functions that return 0 for 0, so that a sparse tensor's values are enough.
 UNARY = ("abs absolute asin arcsin asinh arcsinh atan arctan atanh arctanh ceil deg2rad erf erfinv "
          "expm1 floor frac log1p neg negative positive rad2deg relu round sgn sign sin sinh sqrt "
          "square tan tanh trunc nan_to_num isnan isinf").split()
@@ -29,7 +30,7 @@ def refuse(function, text):
 
 
 def host(values):
-    """Integers as an array of NumPy."""
+    """Integers of a tensor or a sequence as an array of NumPy."""
     given = values.detach().cpu().numpy() if isinstance(values, Tensor) else values
     array = np.asarray(given)
     if array.size and not np.issubdtype(array.dtype, np.integer):
@@ -86,7 +87,7 @@ class SparseTensor:
         self._elements.requires_grad_(wanted)
 
     def requires_grad_(self, requires_grad=True):
-        """Whether the values collect a gradient, which .grad shows at the same places."""
+        """Sets whether the values collect a gradient, which .grad has at the same places."""
         self._elements.requires_grad_(requires_grad)
         return self
 
@@ -95,7 +96,7 @@ class SparseTensor:
         grad = self._elements.grad
         if grad is None or self._coalesced:
             return None if grad is None else self.with_values(grad)
-        # The gradient for a place is that for each of its values.
+        # All values of one place have the same gradient.
         first = np.unique(self.linear(), return_index=True)[1]
         return self.with_values(grad)._picked(first, coalesced=True)
 
@@ -122,7 +123,7 @@ class SparseTensor:
         return self._places.shape[1]
 
     def is_coalesced(self):
-        """Whether the places are in order and each is there once."""
+        """Whether the places are in order and without repeats."""
         return self._coalesced
 
     def __len__(self):
@@ -135,13 +136,14 @@ class SparseTensor:
             refuse(name, f"expected a tensor of {' or '.join(map(repr, layouts))}, got "
                    f"{self.layout!r}")
 
-    def _along(self, dim):
-        """The positions along a sparse dim as a tensor, which is made once."""
-        key = dim, self.device
+    def _along(self, dim, device=None):
+        """The positions along a sparse dim, or with None the results of linear(), as a tensor that
+        is made once."""
+        key = dim, self.device if device is None else device
         if key not in self._positions:
+            places = self.linear() if dim is None else np.ascontiguousarray(self._places[dim])
             with inference_mode(False):  # a later call may save it for backward
-                self._positions[key] = tensor(np.ascontiguousarray(self._places[dim]),
-                                              device=self.device)
+                self._positions[key] = tensor(places, device=key[1])
         return self._positions[key]
 
     def _indices(self):
@@ -167,7 +169,7 @@ class SparseTensor:
 
     def _compressed(self, name, wanted):
         self._of_layout(name, wanted)
-        dim = _COMPRESSED[wanted]
+        dim = COMPRESSED[wanted]
         counts = np.bincount(self._places[dim], minlength=self.shape[dim])
         return tensor(np.concatenate([[0], np.cumsum(counts)]), device=self.device)
 
@@ -195,7 +197,7 @@ class SparseTensor:
         return SparseTensor(self._places, values, size, self.layout, self._coalesced)
 
     def linear(self, keep=None):
-        """The positions in the sparse dims, or in these, as one number each."""
+        """The positions in the sparse dims, or in the dims `keep`, as one number per place."""
         dims = range(self.sparse_dim()) if keep is None else keep
         number = np.zeros(self._nnz(), np.int64)
         for dim in dims:
@@ -203,7 +205,7 @@ class SparseTensor:
         return number
 
     def _picked(self, order, places=None, coalesced=False, size=None, layout=None):
-        """The values of these numbers, at their places or others."""
+        """The values with the indices `order`, at their places or at others."""
         values = self._elements.index_select(0, tensor(order, device=self.device))
         return SparseTensor(self._places[:, order] if places is None else places, values,
                             self.shape if size is None else size, layout or self.layout, coalesced)
@@ -213,12 +215,16 @@ class SparseTensor:
         self._of_layout("coalesce", sparse_coo)
         if self._coalesced:
             return self
-        return _merged(self._places, self._elements, self.shape)
+        return merged(self._places, self._elements, self.shape)
+
+    def in_order(self):
+        """The tensor in sparse_coo, coalesced."""
+        return self._in_layout(sparse_coo).coalesce()
 
     def to_dense(self, dtype=None, *, masked_grad=None):
         """The tensor with its zeros."""
         values = self._elements if dtype is None else self._elements.to(dtype)
-        return _add_at(_C.zeros(self.shape, dtype=values.dtype, device=self.device), self, values)
+        return add_at(_C.zeros(self.shape, dtype=values.dtype, device=self.device), self, values)
 
     def to_sparse(self, sparse_dim=None, *, layout=None, **_):
         return self._in_layout(layout or sparse_coo)
@@ -239,12 +245,12 @@ class SparseTensor:
             if self.layout is sparse_csr:
                 return SparseTensor(self._places, self._elements, self.shape,
                                     coalesced=_is_sorted(self.linear()))
-            return _merged(self._places, self._elements, self.shape)
-        if wanted not in _COMPRESSED:
+            return merged(self._places, self._elements, self.shape)
+        if wanted not in COMPRESSED:
             refuse("to_sparse", f"there is no layout {wanted!r}")
         if self.dim() != 2:
             refuse("to_sparse", f"a tensor of {wanted!r} must have 2 dims, has {self.dim()}")
-        whole = self._in_layout(sparse_coo).coalesce()
+        whole = self.in_order()
         order = np.lexsort((whole._places[0], whole._places[1])) if wanted is sparse_csc else (
             np.arange(whole._nnz()))
         return whole._picked(order, coalesced=True, layout=wanted)
@@ -278,9 +284,8 @@ class SparseTensor:
             refuse("permute", "dims must be a permutation that keeps sparse and dense dims apart, "
                    f"are {tuple(dims)}")
         values = self._elements.permute(0, *(d - count + 1 for d in dims[count:]))
-        turned = SparseTensor(self._places[dims[:count]], values, [self.shape[d] for d in dims],
-                              layout=sparse_coo)
-        return turned._in_layout(self.layout) if self.layout is not sparse_coo else turned
+        turned = SparseTensor(self._places[dims[:count]], values, [self.shape[d] for d in dims])
+        return turned._in_layout(self.layout)
 
     def transpose(self, dim0, dim1):
         dims = list(range(self.dim()))
@@ -348,7 +353,7 @@ class SparseTensor:
         between = ",\n       " if self.layout is sparse_coo else ", "
         return "tensor(" + ",\n       ".join([*parts, values + between + end]) + ")"
 
-    # --- functions of lazuli that get one
+    # --- functions of lazuli with a sparse argument
 
     @classmethod
     def __torch_function__(cls, function, types, args=(), kwargs=None):
@@ -364,7 +369,8 @@ HANDLERS = {}  # by the function's name
 
 
 def handles(*names, method=True):
-    """The function is what lazuli's of these names do with a sparse argument."""
+    """A decorator for the function that lazuli's functions with these names call for a sparse
+    argument; it becomes a method, too."""
     def register(function):
         for name in names:
             HANDLERS[name] = function
@@ -379,7 +385,7 @@ def _is_sorted(numbers):
     return bool((np.diff(numbers) > 0).all())
 
 
-def _merged(places, values, size):
+def merged(places, values, size):
     """A coalesced tensor; values of one place are added."""
     made = SparseTensor(places, values, size)
     numbers, first, group = np.unique(made.linear(), return_index=True, return_inverse=True)
@@ -390,11 +396,15 @@ def _merged(places, values, size):
     return SparseTensor(places[:, first], total, size, coalesced=True)
 
 
-def _add_at(dense, sparse, values):
+def _rows(dense, sparse):
+    """A dense tensor of the same size with the sparse dims as one, which linear() numbers."""
+    count = sparse.sparse_dim()
+    return dense.reshape(math.prod(sparse.shape[:count]), *sparse.shape[count:])
+
+
+def add_at(dense, sparse, values):
     """dense with the values added at the places."""
-    count = math.prod(sparse.shape[:sparse.sparse_dim()])
-    rows = dense.reshape(count, *sparse.shape[sparse.sparse_dim():])
-    at = tensor(sparse.linear(), device=sparse.device)
+    rows, at = _rows(dense, sparse), sparse._along(None)
     if values.dtype == _C.bool:
         return rows.index_put((at,), values).reshape(dense.shape)
     return rows.index_add(0, at, values).reshape(dense.shape)
@@ -402,9 +412,7 @@ def _add_at(dense, sparse, values):
 
 def elements_at(dense, sparse):
     """The elements [n, *dense dims] of a dense tensor of the same size at the places."""
-    count = math.prod(sparse.shape[:sparse.sparse_dim()])
-    rows = dense.reshape(count, *sparse.shape[sparse.sparse_dim():])
-    return rows.index_select(0, tensor(sparse.linear(), device=dense.device))
+    return _rows(dense, sparse).index_select(0, sparse._along(None, dense.device))
 
 
 def from_dense(x, sparse_dim=None, *, layout=None, **_):
@@ -412,7 +420,7 @@ def from_dense(x, sparse_dim=None, *, layout=None, **_):
     count = x.dim() if sparse_dim is None else sparse_dim
     if not 0 < count <= max(x.dim(), 1):
         refuse("to_sparse", f"sparse_dim must be from 1 to {x.dim()}, is {count}")
-    if layout is not None and layout not in (sparse_coo, *_COMPRESSED):
+    if layout is not None and layout not in (sparse_coo, *COMPRESSED):
         refuse("to_sparse", f"there is no layout {layout!r}")
     there = x.detach().cpu().numpy() != 0
     there = there.reshape(*there.shape[:count], -1).any(-1)

@@ -155,3 +155,12 @@ def test_registries_take_new_classes():
     with pytest.raises(NotImplementedError, match="Cannot transform _Boolean constraints"):
         d.biject_to(d.constraints.boolean)
     assert d.biject_to(d.constraints.interval(-1.0, 3.0))(of(0.0)).item() == 1
+
+
+def test_properties_first_read_in_inference_mode_have_gradients_later():
+    probs = of(0.2, 0.8).requires_grad_()
+    one = d.Categorical(probs=probs)
+    with lz.inference_mode():
+        close(one.entropy(), -0.2 * math.log(0.2) - 0.8 * math.log(0.8))
+    one.log_prob(lz.tensor(1)).backward()
+    close(probs.grad, -1.0, 0.25)

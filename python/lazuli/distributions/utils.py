@@ -8,7 +8,7 @@ from lazuli import _C
 from lazuli._C import Tensor
 from lazuli._tensor import tensor
 from lazuli._types import finfo
-from lazuli.autograd import enable_grad
+from lazuli.autograd import inference_mode
 
 __all__ = ["broadcast_all", "logits_to_probs", "clamp_probs", "probs_to_logits", "lazy_property",
            "tril_matrix_to_vec", "vec_to_tril_matrix"]
@@ -75,7 +75,7 @@ class lazy_property:  # noqa: N801
     def __get__(self, instance, owner=None):
         if instance is None:
             return self
-        with enable_grad():
+        with inference_mode(False):  # with its history, for calls outside of a mode
             value = self.wrapped(instance)
         setattr(instance, self.wrapped.__name__, value)
         return value

@@ -37,8 +37,8 @@ def stack_module_state(models):
 
 
 def replace_all_batch_norm_modules_(root):
-    """Makes all batch norms in the module use their batch's statistics, in place: they have no
-    running statistics, which a function of tensors could not change. Returns the module."""
+    """Makes all batch norms in the module use the statistics of their batch, in place, and returns
+    the module. Running statistics are removed, because a function of tensors cannot change them."""
     for module in root.modules():
         if isinstance(module, _BatchNorm) and module.track_running_stats:
             module.running_mean = module.running_var = module.num_batches_tracked = None

@@ -1,10 +1,11 @@
-"""Runs of functions under a transform: what they are differentiated for, and which of the results
-keep a history.
+"""Runs of functions under a transform: how arguments are differentiated, and which results keep a
+history.
 
-An argument that is differentiated is replaced: by a leaf of the run's own, or, if the caller's
-tensor has a history that counts, by a view of it. The caller's flags and gradients stay as they
-are. Results have a history if a transform around this one, or the caller, may differentiate them:
-there is such a transform, or they depend on tensors from outside that require gradients.
+An argument that is differentiated is replaced by a new leaf, which is one of the run's own, or by a
+view if the caller's tensor has a history that counts. The caller's flags and gradients do not
+change. Results have a history if there is another transform around this one, or if they depend on
+tensors from outside that require gradients: then the outer transform or the caller may
+differentiate them.
 """
 
 import threading
@@ -19,8 +20,8 @@ from lazuli.func._tree import flatten, tree_map
 
 class _State(threading.local):
     def __init__(self):
-        self.depth = 0  # transforms whose functions run now
-        self.own = {}  # the leaves that they and those inside of them made, by identity
+        self.depth = 0  # how many transforms run their functions now
+        self.own = {}  # the leaves that these transforms made, by identity
 
 
 _state = _State()
@@ -28,8 +29,9 @@ _state = _State()
 
 @contextmanager
 def level():
-    """A context in which a transform runs its function, with histories on. It gives whether results
-    may have a history: no_grad() and inference_mode() around a transform turn only that off."""
+    """A context in which a transform runs its function, with histories on. `as` receives whether
+    results may have a history: no_grad() and inference_mode() around a transform turn off only
+    the history of its results."""
     recorded = _C.grad_enabled()
     _state.depth += 1
     try:
@@ -59,8 +61,8 @@ def _leaves_elsewhere(tensors, own):
 
 
 def _finished(tensors, kept, own, nested):
-    """Results as the caller gets them: without a history unless it is kept, and outside of all
-    transforms only if it has something that is not the transform's own."""
+    """Results as the caller gets them. They have no history unless it is kept; outside of all
+    transforms it must also begin at a leaf that is not one of the transform's own."""
     if not kept:
         return [t.detach() if t.requires_grad else t for t in tensors]
     if nested or not own:
@@ -142,8 +144,8 @@ class Run:
         return x.requires_grad_()
 
     def _constant(self, x):
-        """A tensor that is not differentiated: the same memory, but without the caller's flags,
-        which a write with a history would change."""
+        """A tensor that is not differentiated: the same memory without the caller's flags, which
+        would change if the function wrote a value with a history to it."""
         return x if not isinstance(x, Tensor) or self._recorded and x.requires_grad else x.detach()
 
     def _take(self, value, has_aux):
@@ -180,8 +182,8 @@ class Run:
         return _finished(tensors, self.kept if kept is None else kept, self._own, self._nested)
 
     def later(self, weights, product, create_graph=None):
-        """product(kept), the products with these weights after the run has left its level, as the
-        caller gets them: kept is whether they keep a history."""
+        """The results of product(kept), which are products with these weights, as the caller gets
+        them after the run has left its level. kept: whether they keep a history."""
         nested = _state.depth > 0
         if nested:  # leaves of this run are also those of the transforms around the call
             _state.own.update(self._own)
@@ -192,8 +194,8 @@ class Run:
         return _finished(product(kept), kept, self._own, nested)
 
     def weights(self, what, tree, structure, like, of):
-        """The leaves of a tree of vectors that a product is taken with, which has the structure and
-        shapes of the outputs or arguments."""
+        """The leaves of a tree of vectors to multiply with. The tree must have the structure, and
+        the leaves the shapes, of the outputs or arguments."""
         found = structure.leaves(tree)
         if found is None:
             raise RuntimeError(f"{self._name}: {what} must have the structure of {of}, "
@@ -209,7 +211,7 @@ class Run:
 
     def transposed(self):
         """(vectors with the shapes of the outputs that depend on inputs, their products with the
-        Jacobian matrix): the products' own derivative for the vectors is the matrix."""
+        Jacobian matrix). The derivative of the products for the vectors is the matrix."""
         vectors = [self.own(_C.zeros_like(o).detach()) for o in self.outputs if o.requires_grad]
         products = gradients([o for o in self.outputs if o.requires_grad], self.inputs, vectors,
                              True)

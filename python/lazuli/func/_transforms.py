@@ -1,9 +1,10 @@
 """Derivatives of functions as functions of the same arguments, as torch.func has them.
 
 Arguments and results are tensors, or tuples, lists and dicts of them. Transforms nest to any depth.
-Tensors that a function uses without getting them as arguments are constants for its transform, and
-stay differentiable for those around it. An argument that is differentiated cannot be changed in
-place; other arguments are the caller's memory. Nothing is computed until a value is needed.
+A tensor that a function uses without getting it as an argument is a constant for the function's
+transform, and stays differentiable for the transforms around it. An argument that is differentiated
+cannot be changed in place; other arguments share the caller's memory. Nothing is computed until a
+value is needed.
 """
 
 import functools
@@ -15,10 +16,11 @@ from lazuli.func._runs import Run, check_function, level
 from lazuli.func._tree import flatten
 
 
-def _gradient_and_value(name, func, argnums, has_aux):
-    """The function that returns (gradients, output, aux)."""
+def _gradient_and_value(name, func, argnums, has_aux, arranged):
+    """The function that returns arranged(gradient, output, aux) for the same arguments."""
     check_function(name, func)
 
+    @functools.wraps(func)
     def call(*args, **kwargs):
         with level() as recorded:
             run = Run(name, recorded, func, args, kwargs, argnums, has_aux)
@@ -31,8 +33,8 @@ def _gradient_and_value(name, func, argnums, has_aux):
                                    f"one of shape {tuple(output.shape)}; vjp and jacrev take such "
                                    "functions")
             found = gradients([output], run.inputs, [None], run.kept, retain=False)
-            return (run.arguments.build(run.finished(found)), *run.results(False),
-                    run.finished_aux())
+            return arranged(run.arguments.build(run.finished(found)), *run.results(False),
+                            run.finished_aux())
 
     return call
 
@@ -45,47 +47,32 @@ def grad(func, argnums=0, has_aux=False):
     which gives a tuple of gradients. With has_aux func returns (output, aux), and the gradient
     comes as (gradient, aux).
     """
-    both = _gradient_and_value("grad", func, argnums, has_aux)
-
-    @functools.wraps(func)
-    def call(*args, **kwargs):
-        found, _, aux = both(*args, **kwargs)
-        return (found, aux) if has_aux else found
-
-    return call
+    return _gradient_and_value(
+        "grad", func, argnums, has_aux,
+        lambda gradient, _, aux: (gradient, aux) if has_aux else gradient)
 
 
 def grad_and_value(func, argnums=0, has_aux=False):
     """grad() whose function returns (gradient, output); with has_aux (gradient, (output, aux))."""
-    both = _gradient_and_value("grad_and_value", func, argnums, has_aux)
-
-    @functools.wraps(func)
-    def call(*args, **kwargs):
-        found, output, aux = both(*args, **kwargs)
-        return found, ((output, aux) if has_aux else output)
-
-    return call
+    return _gradient_and_value(
+        "grad_and_value", func, argnums, has_aux,
+        lambda gradient, output, aux: (gradient, (output, aux) if has_aux else output))
 
 
 def value_and_grad(func, argnums=0, has_aux=False):
     """grad_and_value() in JAX's order: (output, gradient), or ((output, aux), gradient)."""
-    both = _gradient_and_value("value_and_grad", func, argnums, has_aux)
-
-    @functools.wraps(func)
-    def call(*args, **kwargs):
-        found, output, aux = both(*args, **kwargs)
-        return ((output, aux) if has_aux else output), found
-
-    return call
+    return _gradient_and_value(
+        "value_and_grad", func, argnums, has_aux,
+        lambda gradient, output, aux: ((output, aux) if has_aux else output, gradient))
 
 
 def vjp(func, *primals, has_aux=False):
     """(func(*primals), vjp_fn), and aux with has_aux.
 
     vjp_fn(cotangents) returns the products of cotangents, which look like func's output, with the
-    Jacobian matrix: a tuple with one entry per primal. It may be called several times;
-    vjp_fn(cotangents, retain_graph=False) frees what the run saved, and create_graph says whether
-    the products have a history, which is otherwise found out.
+    Jacobian matrix: a tuple with one entry per primal. It may be called several times, until
+    vjp_fn(cotangents, retain_graph=False) frees the tensors that the run saved. create_graph says
+    whether the products have a history; by default they have one if it may be needed.
     """
     check_function("vjp", func)
     with level() as recorded:
@@ -114,7 +101,7 @@ def _pushed(run, vectors, products, tangents, kept):
     return [next(found) if o.requires_grad else _C.zeros_like(o) for o in run.outputs]
 
 
-def _is_tuple(name, primals):
+def _check_tuple(name, primals):
     if not isinstance(primals, tuple):
         raise RuntimeError(f"{name}: primals must be a tuple, the function's arguments, not "
                            f"{type(primals).__name__}")
@@ -128,7 +115,7 @@ def jvp(func, primals, tangents, *, strict=False, has_aux=False):
     that does not depend on the primals.
     """
     check_function("jvp", func)
-    _is_tuple("jvp", primals)
+    _check_tuple("jvp", primals)
     with level() as recorded:
         if not flatten(primals)[0]:
             raise RuntimeError("jvp: primals must have a tensor")

@@ -28,7 +28,7 @@ class Structure:
         return self._kind(*items) if hasattr(self._kind, "_fields") else self._kind(items)
 
     def leaves(self, tree):
-        """The leaves of another tree of this structure; None if it has another one."""
+        """The leaves of a tree that has this structure; None if the tree has another one."""
         if self._kind is None:
             return None if _kind(tree) else [tree]
         if _kind(tree) is not self._kind or len(tree) != len(self._children):
@@ -56,7 +56,7 @@ _LEAF = Structure(None, None, ())
 
 
 def _kind(tree):
-    """The class that a tree is built of again; None for a leaf."""
+    """The class with which a tree is rebuilt; None for a leaf."""
     if isinstance(tree, tuple):
         return type(tree) if hasattr(tree, "_fields") else tuple
     return type(tree) if type(tree) in (list, dict, OrderedDict) else None

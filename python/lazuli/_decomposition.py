@@ -1,5 +1,5 @@
-"""Decompositions that PyTorch has outside of linalg: with results of several kinds, or random
-ones."""
+"""Decompositions that PyTorch has outside of linalg: those with optional results, random or
+iterative ones."""
 
 from lazuli import _C
 from lazuli._C import Tensor
@@ -7,15 +7,15 @@ from lazuli._types import finfo
 
 
 def lu(A, pivot=True, get_infos=False, out=None):  # noqa: N803
-    """The factors and pivots of linalg.lu_factor(), with the infos of linalg.lu_factor_ex() if they
-    are asked for. A matrix for which it fails is no error."""
+    """The factors and pivots of linalg.lu_factor(), and with get_infos the infos of
+    linalg.lu_factor_ex(). It is not an error if a matrix cannot be factored."""
     made = tuple(_C.linalg.lu_factor_ex(A, pivot))
     made = made if get_infos else made[:2]
     return made if out is None else tuple(o.copy_(m) for o, m in zip(out, made, strict=True))
 
 
 def _check(name, A, dtypes):  # noqa: N803
-    """Refuses what does not hold matrices of these dtypes."""
+    """Raises an error unless A has matrices of one of these dtypes."""
     if not isinstance(A, Tensor):
         raise _C.WrongArgumentError(f"{name}: A must be Tensor, not {type(A).__name__}")
     if A.dtype not in dtypes:
@@ -40,7 +40,7 @@ def _basis(A, q, niter):  # noqa: N803
 
 def svd_lowrank(A, q=6, niter=2, M=None):  # noqa: N803
     """U [..., m, q], S [..., q] and V [..., n, q] of matrices that are nearly U diag(S) V^H, by
-    random projections; of A - M if M is given. More iterations are more exact."""
+    random projections. If M is given, A - M is decomposed. More iterations are more exact."""
     _check("svd_lowrank", A, _ALL)
     if M is not None:
         A = A - M.expand(A.shape)
@@ -58,8 +58,8 @@ def svd_lowrank(A, q=6, niter=2, M=None):  # noqa: N803
 
 
 def pca_lowrank(A, q=None, center=True, niter=2):  # noqa: N803
-    """svd_lowrank() of A [..., m, n], from whose columns their means are taken if `center`; q is at
-    most 6 unless it is given."""
+    """svd_lowrank() of A [..., m, n]. With `center` the mean of each column is subtracted first. By
+    default q is 6, or less for smaller matrices."""
     _check("pca_lowrank", A, _ALL)
     m, n = A.shape[-2:]
     q = min(6, m, n) if q is None else q
@@ -72,7 +72,8 @@ def pca_lowrank(A, q=None, center=True, niter=2):  # noqa: N803
 
 
 def _whitened(S, B, tolerance=1e-12):  # noqa: N803
-    """A basis of the span of S that is orthonormal by B, without what depends on the rest."""
+    """A basis of the span of S that is orthonormal under B. Directions that nearly depend on others
+    are left out."""
     gram = S.mH @ (S if B is None else B @ S)
     scale = gram.diagonal(0, -2, -1).real.clamp_min(1e-300).rsqrt()
     values, vectors = _C.linalg.eigh(scale[:, None] * gram * scale[None, :])
@@ -81,8 +82,8 @@ def _whitened(S, B, tolerance=1e-12):  # noqa: N803
 
 
 def _lobpcg(A, B, X, iK, niter, tol, largest):  # noqa: N803
-    """Of one matrix (Knyazev 2001): each step takes the best vectors of the span of the last ones,
-    their residuals and the last change."""
+    """lobpcg() of one matrix (Knyazev 2001): each step takes the best vectors in the span of the
+    last vectors, their residuals and the last change."""
     k, sign, parts = X.shape[-1], -1 if largest else 1, [X]
     for step in range(niter + 1):
         basis = _whitened(_C.cat(parts, -1), B)
@@ -100,8 +101,8 @@ def lobpcg(A, k=None, B=None, X=None, n=None, iK=None, niter=None, tol=None,  # 
            largest=None, method=None, tracker=None, ortho_iparams=None, ortho_fparams=None,
            ortho_bparams=None):
     """The k largest eigenvalues, or smallest ones if `largest` is False, of symmetric matrices A
-    [..., m, m], and their vectors [..., m, k]; of A x = lambda B x if B is given. X holds where to
-    begin, iK a preconditioner. Each step reads how far it has come."""
+    [..., m, m], and their vectors [..., m, k]. With B they solve A x = lambda B x. X has the first
+    vectors, iK is a preconditioner. Each step reads its residuals."""
     _check("lobpcg", A, _REAL)
     m = A.shape[-1]
     k = (1 if X is None else X.shape[-1]) if k is None else k

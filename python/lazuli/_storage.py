@@ -1,11 +1,11 @@
-"""Where the elements of tensors lie, as far as programs ask about it."""
+"""The memory of tensors, as far as programs ask about it."""
 
 from lazuli._C import Tensor
 
 
 class Storage:
-    """The memory of a tensor, as far as programs ask about it: how large it is and where. Two of
-    views of one tensor are the same memory."""
+    """The memory of a tensor: its size and place. The storages of two views of one tensor are
+    equal."""
 
     def __init__(self, x):
         self._tensor = x
@@ -92,7 +92,8 @@ Tensor.storage.__doc__ = "The memory as elements of the dtype."
 
 
 def dim_order(self, *, ambiguity_check=False):
-    """The dims by their strides, the largest first; of dims that are equal the first one first."""
+    """The dims in the order of their strides, the largest first; dims with equal strides keep their
+    order."""
     if ambiguity_check and any(n == 1 for n in self.shape):
         raise RuntimeError("The tensor does not have unique dim order, or cannot map to exact one "
                            "of the given memory formats.")
@@ -100,7 +101,7 @@ def dim_order(self, *, ambiguity_check=False):
 
 
 def is_set_to(self, tensor):
-    """Whether both are the same elements of the same memory in the same shape."""
+    """Whether both have the same elements of the same memory, in the same shape."""
     return (self.data_ptr() == tensor.data_ptr() and self.shape == tensor.shape and
             self.stride() == tensor.stride())
 

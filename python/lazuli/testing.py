@@ -121,9 +121,10 @@ def make_tensor(*shape, dtype, device=None, low=None, high=None, requires_grad=F
                 noncontiguous=False, exclude_zero=False, memory_format=None):
     """Random numbers in [low, high) for tests.
 
-    The bounds are -9 and 9 for floats and complex numbers, -9 and 10 for integers with a sign, 0
-    and 10 for those without, 0 and 2 for bools. noncontiguous: every second element of a larger
-    tensor. exclude_zero: the least positive number in place of zeros.
+    By default the bounds are -9 and 9 for floats and complex numbers, -9 and 10 for signed
+    integers, 0 and 10 for unsigned ones, 0 and 2 for bools. noncontiguous: every second element of
+    a larger tensor. exclude_zero: zeros are replaced by 1 for integers, else by the least normal
+    number.
     """
     shape = tuple(shape[0]) if len(shape) == 1 and not isinstance(shape[0], int) else shape
     dtype = _C.dtype_of(dtype)

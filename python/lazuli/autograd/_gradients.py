@@ -15,8 +15,11 @@ def _gradients(given):
 
 @enable_grad()
 def _with_history(gradients):
-    """Leaves as views of them: a gradient that arrives as it was given is returned without being a
-    leaf, and keeps only the history that a tensor has."""
+    """The gradients, with each leaf replaced by a view of it.
+
+    A gradient that arrives unchanged at an input is returned as a copy without a history if it is a
+    leaf, so that the result could not be differentiated for it. The copy of a view has one.
+    """
     return [g.view_as(g) if g is not None and g.requires_grad and g.is_leaf else g
             for g in gradients]
 

@@ -1,13 +1,13 @@
-"""Products with Jacobian matrices, and their rows, by backward passes: what autograd.functional and
-func have in common."""
+"""Products with Jacobian matrices, and the matrices' rows, by backward passes, for
+autograd.functional and func."""
 
 from lazuli import _C
 from lazuli.autograd._gradients import grad
 
 
 def gradients(outputs, inputs, weights, create_graph, strict=False, words="", retain=True):
-    """Gradients of outputs for inputs, zeros of what they do not depend on, which is an error with
-    strict: `words` and the input's index."""
+    """Gradients of outputs for inputs. They are zeros for an input on which no output depends; with
+    strict that is an error, with the text `words` and the input's index."""
     chosen = [(o, w) for o, w in zip(outputs, weights, strict=True) if o.requires_grad]
     found = ([None] * len(inputs) if not chosen else
              grad([o for o, _ in chosen], inputs, [w for _, w in chosen], create_graph=create_graph,

@@ -2,8 +2,8 @@
 
 `inputs` is a tensor or a tuple of them, which are the function's arguments; results have the same
 structure. A backward pass is recorded for each element that is differentiated, so that a Jacobian
-matrix is one program. create_graph=True gives the results a history of their own; strict=True
-raises an error where PyTorch's does: if an output does not depend on an input.
+matrix is one program. With create_graph=True results have a history. With strict=True an output
+that does not depend on an input raises an error, as in PyTorch.
 """
 
 from lazuli import _C
@@ -15,7 +15,7 @@ __all__ = ["hessian", "hvp", "jacobian", "jvp", "vhp", "vjp"]
 
 
 def _as_tuple(function, x, what):
-    """(whether it is one, the tuple)."""
+    """(whether x is a tuple, x as a tuple)."""
     is_tuple = isinstance(x, (tuple, list))
     items = tuple(x) if is_tuple else (x,)
     for i, item in enumerate(items):
@@ -31,7 +31,8 @@ def _like(is_tuple, items):
 
 
 def _prepared(inputs, create_graph):
-    """The inputs as tensors with a history, that of the caller's if there is to be one."""
+    """The inputs as tensors that require gradients. With create_graph they keep the history of the
+    caller's tensors."""
     return tuple(x.view_as(x) if create_graph and x.requires_grad
                  else x.detach().requires_grad_() for x in inputs)
 
@@ -41,8 +42,7 @@ def _finished(results, create_graph):
 
 
 def _check_weights(v, like, what):
-    """The vectors that a product is taken with: of the shapes of `like`; None stands for a single
-    1."""
+    """The vectors to multiply with, which have the shapes of `like`; None is a single 1."""
     if v is None:
         if len(like) != 1 or like[0].numel() != 1:
             raise RuntimeError(f"The vector v can only be None if {what}.")
@@ -77,7 +77,7 @@ def vjp(func, inputs, v=None, create_graph=False, strict=False):
 def jvp(func, inputs, v=None, create_graph=False, strict=False):
     """(func(inputs), the products of the Jacobian matrix with v): v has the shapes of the inputs.
 
-    Two backward passes: vjp is linear in its v, and its own transpose is what is wanted.
+    It takes two backward passes: vjp is linear in its v, and jvp is the transpose of vjp.
     """
     with enable_grad():
         _, given = _as_tuple("jvp", inputs, "inputs")
@@ -97,7 +97,7 @@ def jvp(func, inputs, v=None, create_graph=False, strict=False):
 def jacobian(func, inputs, create_graph=False, strict=False, vectorize=False,
              strategy="reverse-mode"):
     """The Jacobian matrices: [*output.shape, *input.shape] for each pair of an output and an input,
-    as a tuple over outputs of tuples over inputs where there are tuples.
+    nested in tuples by outputs and then by inputs, where these are tuples.
 
     vectorize changes nothing; strategy="forward-mode" gives the same by products with vectors.
     """
@@ -116,7 +116,7 @@ def jacobian(func, inputs, create_graph=False, strict=False, vectorize=False,
 
 
 def _scalar(function, func):
-    """The function, whose result has to be a single element."""
+    """The function, with a check that its result is a single element."""
 
     def call(*inputs):
         is_tuple, outputs = _as_tuple(function, func(*inputs), "outputs of the user-provided "
@@ -131,8 +131,8 @@ def _scalar(function, func):
 
 def hessian(func, inputs, create_graph=False, strict=False, vectorize=False,
             outer_jacobian_strategy="reverse-mode"):
-    """The second derivatives of a function with one element: [*x.shape, *y.shape] for each pair of
-    inputs, as a tuple of tuples where there is a tuple."""
+    """The second derivatives of a function whose result is one element: [*x.shape, *y.shape] for
+    each pair of inputs, as a tuple of tuples if the inputs are a tuple."""
     if outer_jacobian_strategy not in ("reverse-mode", "forward-mode"):
         raise AssertionError('Expected strategy to be either "reverse-mode" or "forward-mode".')
     is_input_tuple, given = _as_tuple("hessian", inputs, "inputs")
@@ -148,7 +148,7 @@ def hessian(func, inputs, create_graph=False, strict=False, vectorize=False,
 
 def vhp(func, inputs, v=None, create_graph=False, strict=False):
     """(func(inputs), the products of v with the second derivatives): v has the shapes of the
-    inputs, and the function one element."""
+    inputs, and the function's result is one element."""
     with enable_grad():
         is_input_tuple, given = _as_tuple("vhp", inputs, "inputs")
         given = _prepared(given, create_graph)
@@ -164,5 +164,5 @@ def vhp(func, inputs, v=None, create_graph=False, strict=False):
 
 
 def hvp(func, inputs, v=None, create_graph=False, strict=False):
-    """vhp(): the matrix of second derivatives is symmetric."""
+    """The same as vhp(), because the matrix of second derivatives is symmetric."""
     return vhp(func, inputs, v, create_graph, strict)

@@ -32,7 +32,7 @@ WORDS = {"mode": ("nearest", "bilinear", "sum", "max", "mean"), "padding_mode": 
          "reduction": ("sum", "none", "mean"), "approximate": ("tanh", "none"), "nonlinearity": ("relu", "tanh")}
 LEFT_OUT = {"training", "forward", "recompute_scale_factor"}  # the last takes no numbers
 # What lazuli refuses and torch does not: sizes of 0, sizes that the weights do not have, a norm without epsilon, bounds that make another layer.
-REFUSED = {"output_size", "input_size", "hidden_size", "eps", "min_val", "max_val"}
+REFUSED = {"output_size", "input_size", "hidden_size", "num_layers", "proj_size", "eps", "min_val", "max_val"}
 UNLIKE = {("CTCLoss", "blank")}  # targets of the database hold the other blank, which is a mistake
 RANDOM = ("Dropout", "RReLU", "FractionalMaxPool", "Transformer", "MultiheadAttention")
 

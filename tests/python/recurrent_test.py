@@ -95,11 +95,26 @@ def test_a_long_sequence_is_a_loop():
     assert nodes(3) == nodes(300)
 
 
+def test_attributes_that_torch_does_not_read_have_no_effect():
+    layer, x = nn.LSTM(3, 4), lz.ones(2, 1, 3)
+    expected = layer(x)[0].tolist()
+    layer.mode, layer.proj_size = "GRU", -1
+    assert layer(x)[0].tolist() == expected
+    layer = nn.RNN(3, 4)
+    layer.mode = "nearest"
+    with pytest.raises(ValueError, match="RNN: Unrecognized RNN mode: nearest"):
+        layer(x)
+
+
 def test_mistakes_are_named():
     with pytest.raises(RuntimeError, match="Expected hidden size \\(1, 2, 4\\), got \\[1, 5, 4\\]"):
         nn.GRU(3, 4)(lz.zeros(2, 2, 3), lz.zeros(1, 5, 4))
     with pytest.raises(ValueError, match="proj_size has to be smaller than hidden_size"):
         nn.LSTM(3, 4, proj_size=4)
+    with pytest.raises(ValueError, match="input_size must be greater than zero"):
+        nn.GRU(0, 4)
+    with pytest.raises(TypeError, match="batch_first should be of type bool, got: int"):
+        nn.RNN(3, 4, batch_first=1)
     with pytest.raises(RuntimeError, match="`lengths` array must be sorted in decreasing order"):
         pack_padded_sequence(lz.zeros(4, 2, 1), [1, 2])
     with pytest.raises(RuntimeError, match="a length of 5 is above the 4 steps of the input"), warnings.catch_warnings():

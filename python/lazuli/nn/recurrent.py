@@ -118,7 +118,8 @@ class RNNBase(Module):
     def __init__(self, mode, input_size, hidden_size, num_layers=1, bias=True, batch_first=False,
                  dropout=0.0, bidirectional=False, proj_size=0, device=None, dtype=None):
         super().__init__()
-        self._check_arguments(mode, input_size, hidden_size, num_layers, dropout, proj_size)
+        self._check_arguments(mode, input_size, hidden_size, num_layers, bias, batch_first, dropout,
+                              proj_size)
         self.mode, self.input_size, self.hidden_size = mode, input_size, hidden_size
         self.num_layers, self.bias, self.batch_first = num_layers, bias, batch_first
         self.dropout, self.bidirectional, self.proj_size = float(dropout), bidirectional, proj_size
@@ -144,7 +145,8 @@ class RNNBase(Module):
         self.reset_parameters()
 
     @staticmethod
-    def _check_arguments(mode, input_size, hidden_size, num_layers, dropout, proj_size):
+    def _check_arguments(mode, input_size, hidden_size, num_layers, bias, batch_first, dropout,
+                         proj_size):
         kind = mode.split("_", maxsplit=1)[0]
 
         def refuse(text):
@@ -152,19 +154,19 @@ class RNNBase(Module):
 
         if mode not in _GATES:
             refuse(f"Unrecognized RNN mode: {mode}")
-        for name, value in (("input_size", input_size), ("hidden_size", hidden_size),
-                            ("num_layers", num_layers)):
-            if not isinstance(value, int):
-                raise TypeError(f"{kind}: {name} should be of type int, got: "
-                                f"{type(value).__name__}")
+        sizes = {"input_size": input_size, "hidden_size": hidden_size, "num_layers": num_layers}
+        for given, wanted in (({"bias": bias, "batch_first": batch_first}, bool), (sizes, int)):
+            for name, value in given.items():
+                if not isinstance(value, wanted):
+                    raise TypeError(f"{kind}: {name} should be of type {wanted.__name__}, got: "
+                                    f"{type(value).__name__}")
         if not isinstance(dropout, (int, float)) or isinstance(dropout, bool) or not (
                 0 <= dropout <= 1):
             refuse("dropout should be a number in range [0, 1] representing the probability of an "
                    "element being zeroed")
-        if hidden_size <= 0:
-            refuse("hidden_size must be greater than zero")
-        if num_layers <= 0:
-            refuse("num_layers must be greater than zero")
+        for name, size in sizes.items():
+            if size <= 0:
+                refuse(f"{name} must be greater than zero")
         if proj_size < 0:
             refuse("proj_size should be a positive integer or zero to disable projections")
         if proj_size >= hidden_size:
@@ -186,16 +188,20 @@ class RNNBase(Module):
     def flatten_parameters(self):
         """Does nothing: weights need not lie beside each other."""
 
-    def reset_parameters(self):
-        """Draws all weights anew."""
-        bound = 1 / math.sqrt(self.hidden_size)
-        for parameter in self.parameters():
-            init.uniform_(parameter, -bound, bound)
+    reset_parameters = Cell.reset_parameters
+
+    @property
+    def _kind(self):
+        """The mode, which LSTM and GRU do not read."""
+        if self.mode not in _GATES:
+            raise _C.InvalidArgumentError(
+                f"{type(self).__name__}: Unrecognized RNN mode: {self.mode}")
+        return self.mode
 
     def _states(self):
         """The name and number of elements of each state."""
-        hidden = self.proj_size or self.hidden_size
-        if self.mode != "LSTM":
+        hidden = self.proj_size if self.proj_size > 0 else self.hidden_size
+        if self._kind != "LSTM":
             return [("hidden", hidden)]
         return [("hidden[0]", hidden), ("hidden[1]", self.hidden_size)]
 
@@ -206,7 +212,7 @@ class RNNBase(Module):
         """The dims of the hidden state for the input, or for a packed one of these batch sizes."""
         batch = int(batch_sizes[0]) if batch_sizes is not None else input.shape[
             0 if self.batch_first else 1]
-        return (self._cells(), batch, self.proj_size or self.hidden_size)
+        return (self._cells(), batch, self._states()[0][1])
 
     def _checked_input(self, x):
         kind = type(self).__name__
@@ -221,14 +227,13 @@ class RNNBase(Module):
                 f"model.to({x.dtype})")
         return x
 
-    def _first_states(self, x, hx, batched):
-        """The states [layers and directions, B, size] before the first step."""
+    def _first_states(self, x, batch, hx, batched):
+        """The states [layers and directions, batch, size] before the first step."""
         kind, wanted = type(self).__name__, self._states()
-        batch = x.shape[0 if self.batch_first else 1]
         dims = [(self._cells(), batch, size) for _, size in wanted]
         if hx is None:
             return [_C.zeros(d, dtype=x.dtype, device=x.device) for d in dims]
-        states = [hx] if self.mode != "LSTM" else list(hx)
+        states = [hx] if self._kind != "LSTM" else list(hx)
         if len(states) != len(wanted):
             raise _C.InvalidArgumentError(f"{kind}: expected {len(wanted)} hidden states, got "
                                           f"{len(states)}")
@@ -248,14 +253,14 @@ class RNNBase(Module):
         return states
 
     def _run(self, x, states, batch_first, lengths=None):
-        hx = states if self.mode == "LSTM" else states[0]
-        output, *last = getattr(_C, self.mode.lower())(
+        hx = states if self._kind == "LSTM" else states[0]
+        output, *last = getattr(_C, self._kind.lower())(
             x, hx, self._flat_weights, self.bias, self.num_layers, self.dropout, self.training,
             self.bidirectional, batch_first, lengths=lengths)
         return output, last
 
     def _given(self, last):
-        return tuple(last) if self.mode == "LSTM" else last[0]
+        return tuple(last) if self._kind == "LSTM" else last[0]
 
     def forward(self, input, hx=None):  # noqa: A002
         if isinstance(input, PackedSequence):
@@ -263,7 +268,8 @@ class RNNBase(Module):
         x = self._checked_input(input)
         batched, batch_dim = x.dim() == 3, 0 if self.batch_first else 1
         x = x if batched else x.unsqueeze(batch_dim)
-        output, last = self._run(x, self._first_states(x, hx, batched), self.batch_first)
+        states = self._first_states(x, x.shape[0 if self.batch_first else 1], hx, batched)
+        output, last = self._run(x, states, self.batch_first)
         if not batched:
             output, last = output.squeeze(batch_dim), [state.squeeze(1) for state in last]
         return output, self._given(last)
@@ -273,10 +279,9 @@ class RNNBase(Module):
         self._checked_input(x)
         if packed.sorted_indices is not None and hx is not None:
             order = packed.sorted_indices
-            hx = (tuple(h.index_select(1, order) for h in hx) if self.mode == "LSTM" else
+            hx = (tuple(h.index_select(1, order) for h in hx) if self._kind == "LSTM" else
                   hx.index_select(1, order))
-        first = x.transpose(0, 1) if self.batch_first else x
-        states = self._first_states(first, hx, batched=True)
+        states = self._first_states(x, x.shape[1], hx, batched=True)
         output, last = self._run(x, states, False, lengths)
         if packed.unsorted_indices is not None:
             last = [state.index_select(1, packed.unsorted_indices) for state in last]
@@ -307,8 +312,10 @@ class RNN(RNNBase):
 class LSTM(RNNBase):
     """Layers of long short-term memory (Hochreiter and Schmidhuber, 1997): two states, (h, c).
 
-    With proj_size the hidden state is a projection of so many elements (Sak et al., 2014).
+    With proj_size the hidden state is a projection to that many elements (Sak et al., 2014).
     """
+
+    _kind = "LSTM"
 
     def __init__(self, input_size, hidden_size, num_layers=1, bias=True, batch_first=False,
                  dropout=0.0, bidirectional=False, proj_size=0, device=None, dtype=None):
@@ -318,6 +325,8 @@ class LSTM(RNNBase):
 
 class GRU(RNNBase):
     """Layers of gated recurrent units (Cho et al., 2014)."""
+
+    _kind = "GRU"
 
     def __init__(self, input_size, hidden_size, num_layers=1, bias=True, batch_first=False,
                  dropout=0.0, bidirectional=False, device=None, dtype=None):

@@ -57,7 +57,7 @@ KNOWN = {
     (r"kl_div|\w*_loss|binary_cross_entropy\w*", r".*"): "further arguments by position are torch's size_average and reduce",
     (r"adaptive_max_pool1d", r"1 instead of 2"): "that of torch itself always gives the indices, too; ours is nn.functional's",
     (r"rms_norm", r".*"): "eps is 1e-5, torch's that of the dtype",
-    (r"int|long|short|byte|char|to|copy_|type_as|\w+_scatter", r"values: .*"): "floats outside of an integer's range saturate; torch leaves that open",
+    (r"int|long|short|byte|char|to|copy_|fill_?|type_as|\w+_scatter", r"values: .*"): "floats outside of an integer's range saturate; torch leaves that open",
     (r"scatter_?|index_copy_?|index_put_", r".*"): "where positions meet the last one counts; torch leaves that open",
     (r"lt|le|gt|ge|eq|ne|.*[<>=].*", r"values"): "a negative number is below every unsigned one; torch wraps it",
     (r"topk|sort|argsort|kthvalue", r"."): "torch leaves open which of equal elements comes first",
@@ -169,8 +169,8 @@ def outcome(library, text):
     return results, [None if leaf.grad is None else arrays(library, leaf.grad)[0] for leaf in leaves]
 
 
-def difference(got, expected, what):
-    """"", or how results or gradients differ."""
+def difference(got, expected, what, through=""):
+    """"", or how results or gradients differ; gradients are computed in the dtype of the result that they come through."""
     if len(got) != len(expected):
         return f"{what}: {len(got)} instead of {len(expected)}"
     for ours, theirs in zip(got, expected, strict=True):
@@ -183,7 +183,7 @@ def difference(got, expected, what):
             return f"{what}: {ours[0]} instead of {theirs[0]}"
         if ours[1].shape != theirs[1].shape:
             return f"{what}: {ours[1].shape} instead of {theirs[1].shape}"
-        tolerance = TOLERANCES.get(ours[0], 0)
+        tolerance = max(TOLERANCES.get(dtype, 0) for dtype in (ours[0], through))
         with np.errstate(all="ignore"):
             if tolerance == 0:
                 same = np.array_equal(ours[1], theirs[1])
@@ -208,7 +208,7 @@ def compare(text):
         return ("refused", "no tensors")
     how = difference(got, expected, "values")
     if not how and expected_gradients is not None and gradients is not None:
-        how = difference(gradients, expected_gradients, "gradients")
+        how = difference(gradients, expected_gradients, "gradients", got[0][0])
     return ("different" if how else "same", how)
 
 

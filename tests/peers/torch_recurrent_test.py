@@ -15,7 +15,7 @@ import warnings
 
 import numpy as np
 import torch
-from torch.nn.utils import rnn
+from cases import Comparisons
 
 sys.path.insert(0, sys.argv[1])
 sys.path.insert(0, str(pathlib.Path(__file__).parent.parent / "support"))
@@ -25,16 +25,15 @@ from hlo_oracle import Oracle  # noqa: E402
 T, B, I, H = 5, 3, 3, 4
 LENGTHS = (2, 5, 1)
 rng = np.random.default_rng(0)
-failures, compared = [], 0
+comparisons = Comparisons()
 
 
 def check(what, ours, theirs, rtol=1e-9):
-    global compared
-    compared += 1
     ours, theirs = (np.asarray(v.detach().numpy() if hasattr(v, "detach") else v) for v in (ours, theirs))
-    if ours.shape != theirs.shape or not np.allclose(ours, theirs, rtol=rtol, atol=rtol):
-        failures.append(f"{what}: {ours.shape} {theirs.shape} differ"
-                        + (f" by {np.abs(ours - theirs).max():.3g}" if ours.shape == theirs.shape else ""))
+    if ours.shape == theirs.shape:
+        comparisons.expect(np.allclose(ours, theirs, rtol=rtol, atol=rtol), f"{what}: {ours} is not {theirs}")
+    else:
+        comparisons.expect(False, f"{what}: {ours.shape}, not {theirs.shape}")
 
 
 def pair_of(kind, **options):
@@ -131,7 +130,6 @@ MISTAKES = {
 
 def mistakes():
     """Each is refused by both, with torch's text after our layer's name."""
-    global compared
     for what, call in MISTAKES.items():
         texts = []
         for lib in (torch, lz):
@@ -140,9 +138,8 @@ def mistakes():
                 texts.append(None)
             except (RuntimeError, ValueError, TypeError, IndexError) as error:
                 texts.append(str(error).replace("lazuli.", "torch."))
-        compared += 1
-        if texts[1] is None or texts[0].split(":")[-1].strip() not in texts[1]:
-            failures.append(f"mistake '{what}': {texts[0]!r} is {texts[1]!r} here")
+        comparisons.expect(texts[1] is not None and texts[0].split(":")[-1].strip() in texts[1],
+                           f"mistake '{what}': {texts[0]!r} is {texts[1]!r} here")
 
 
 def language_model(lib, data):
@@ -241,10 +238,7 @@ def main():
     torch.manual_seed(0)
     for part in (layers, packing, mistakes, training, on_xla):
         part()
-    for failure in failures[:40]:
-        print(failure)
-    print(f"{compared - len(failures)} of {compared} comparisons hold")
-    sys.exit(bool(failures))
+    sys.exit(comparisons.finish())
 
 
 if __name__ == "__main__":

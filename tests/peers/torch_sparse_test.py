@@ -13,12 +13,13 @@ import warnings
 
 import numpy as np
 import torch
+from cases import Comparisons
 
 sys.path.insert(0, sys.argv[1])
 import lazuli as lz  # noqa: E402
 
 rng = np.random.default_rng(0)
-failures, compared = [], 0
+comparisons = Comparisons()
 
 
 def elements(x):
@@ -29,18 +30,13 @@ def elements(x):
 
 
 def check(what, ours, theirs):
-    global compared
-    compared += 1
     if isinstance(theirs, torch.Tensor):
-        kinds = [str(x.layout).split(".")[-1] for x in (ours, theirs)]
-        if kinds[0] != kinds[1] or tuple(ours.shape) != tuple(theirs.shape):
-            failures.append(f"{what}: {kinds[0]} {tuple(ours.shape)}, not {kinds[1]} {tuple(theirs.shape)}")
+        kinds = [" ".join(str(v).split(".")[-1] for v in (x.layout, x.dtype, tuple(x.shape))) for x in (ours, theirs)]
+        if kinds[0] != kinds[1]:
+            comparisons.expect(False, f"{what}: {kinds[0]}, not {kinds[1]}")
             return
-        if str(ours.dtype).split(".")[-1] != str(theirs.dtype).split(".")[-1]:
-            failures.append(f"{what}: {ours.dtype}, not {theirs.dtype}")
     a, b = elements(ours), elements(theirs)
-    if a.shape != b.shape or not np.allclose(a, b, rtol=1e-9, atol=1e-9):
-        failures.append(f"{what}: {a} is not {b}")
+    comparisons.expect(a.shape == b.shape and np.allclose(a, b, rtol=1e-9, atol=1e-9), f"{what}: {a} is not {b}")
 
 
 def both(what, function):
@@ -52,13 +48,9 @@ def both(what, function):
         except (RuntimeError, ValueError, TypeError, IndexError, NotImplementedError) as error:
             results.append(error)
     if isinstance(results[1], Exception):
-        global compared
-        compared += 1
-        if not isinstance(results[0], Exception):
-            failures.append(f"{what}: torch says {results[1]}; no error here")
+        comparisons.expect(isinstance(results[0], Exception), f"{what}: torch says {results[1]}; no error here")
     elif isinstance(results[0], Exception):
-        failures.append(f"{what}: {type(results[0]).__name__} {results[0]}")
-        compared += 1
+        comparisons.expect(False, f"{what}: {type(results[0]).__name__} {results[0]}")
     elif isinstance(results[1], (list, tuple)) and not isinstance(results[1], torch.Size):
         for i, (a, b) in enumerate(zip(*results, strict=True)):
             check(f"{what}, value {i}", a, b)
@@ -209,10 +201,7 @@ def main():
         both(f"mistake '{name}'", call)
     both("gradients", gradients)
     training()
-    for failure in failures[:40]:
-        print(failure)
-    print(f"{compared - len(failures)} of {compared} comparisons hold")
-    sys.exit(bool(failures))
+    sys.exit(comparisons.finish())
 
 
 if __name__ == "__main__":

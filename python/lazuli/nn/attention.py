@@ -1,4 +1,4 @@
-"""Kernels of attention, which the compiler chooses here: the names that programs choose them by."""
+"""Names by which programs choose kernels of attention. In Lazuli, the compiler chooses."""
 
 import contextlib
 import enum
@@ -21,8 +21,8 @@ class SDPBackend(enum.Enum):
 
 @contextlib.contextmanager
 def sdpa_kernel(backends, set_priority=False):
-    """Nothing but a check of the argument, a backend or a list of them: there is one
-    implementation, and its values are those of all."""
+    """Does nothing but check `backends`, an SDPBackend or a list of several: there is one
+    implementation."""
     given = [backends] if isinstance(backends, SDPBackend) else backends
     if not isinstance(given, (list, tuple)) or not all(isinstance(b, SDPBackend) for b in given):
         raise AssertionError("Backend must be an instance of SDPBackend or a list of SDPBackend "

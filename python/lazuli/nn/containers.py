@@ -18,6 +18,13 @@ def _place(i, size):
     return i % size
 
 
+def _checked(other):
+    if not isinstance(other, Sequential):
+        raise ValueError("add operator supports only objects of Sequential class, but "
+                         f"{type(other)} is given.")
+    return other
+
+
 class Sequential(Module):
     """Modules and functions of one tensor, called one after the other. Their names are their
     positions, or the keys of an OrderedDict."""
@@ -113,19 +120,13 @@ class Sequential(Module):
         return iter(self._steps.values())
 
     def __add__(self, other):
-        if not isinstance(other, Sequential):
-            raise ValueError("add operator supports only objects of Sequential class, but "
-                             f"{type(other)} is given.")
-        return type(self)(*self, *other)
+        return type(self)(*self, *_checked(other))
 
     def __iadd__(self, other):
-        if not isinstance(other, Sequential):
-            raise ValueError("add operator supports only objects of Sequential class, but "
-                             f"{type(other)} is given.")
-        return self.extend(other)
+        return self.extend(_checked(other))
 
     def __mul__(self, other):
-        """The steps, which stay the same modules, so many times."""
+        """The same modules, repeated `other` times."""
         return type(self)(*self._times(other))
 
     __rmul__ = __mul__

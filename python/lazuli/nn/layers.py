@@ -219,7 +219,7 @@ class _Pad(Kept):
         return F.pad(x, self.padding, mode, getattr(self, "value", None))
 
 
-# By layer or function: what is more than a call of the function.
+# By layer or function: the base of classes that do more than call the function.
 _BASES = {"Softmax2d": _Softmax2d, "interpolate": _Upsample, "log_softmax": _Softmax, "pad": _Pad,
           "softmax": _Softmax, "softmin": _Softmax, "unflatten": _Unflatten,
           **{f"max_unpool{n}d": _Unpool for n in (1, 2, 3)},

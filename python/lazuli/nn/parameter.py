@@ -18,7 +18,7 @@ class Buffer(Tensor):
 
 
 class _Lazy(type(Tensor)):
-    """The class of tensors without a shape, which are instances until they are given one."""
+    """The metaclass of classes whose objects are their instances only until they have a shape."""
 
     def __call__(cls, *arguments, **named):
         # Of a class below: an object's own class is not asked whether it is an instance.
@@ -32,12 +32,12 @@ class _Lazy(type(Tensor)):
 
 
 class _Uninitialized:
-    """What both have: no elements until materialize()."""
+    """The base of both: no elements until materialize()."""
 
     is_materialized = False
 
     def materialize(self, shape, device=None, dtype=None):
-        """Gives the tensor a shape, in place, with zeros for elements."""
+        """Gives the tensor a shape in place; its elements are 0."""
         dtype = self.dtype if dtype is None else _C.dtype_of(dtype)
         device = self.device if device is None else device
         self.set_data(_C.zeros(tuple(shape), dtype=dtype, device=device))
@@ -45,7 +45,7 @@ class _Uninitialized:
 
 
 class UninitializedParameter(_Uninitialized, Parameter, metaclass=_Lazy):
-    """A parameter whose shape materialize() says."""
+    """A parameter that gets its shape from materialize()."""
 
     cls_to_become = Parameter
 
@@ -54,7 +54,7 @@ class UninitializedParameter(_Uninitialized, Parameter, metaclass=_Lazy):
 
 
 class UninitializedBuffer(_Uninitialized, Buffer, metaclass=_Lazy):
-    """A buffer whose shape materialize() says."""
+    """A buffer that gets its shape from materialize()."""
 
     cls_to_become = Tensor
 

@@ -3,7 +3,8 @@
 from lazuli import _C
 from lazuli._C.nn import Module, Parameter
 from lazuli.nn import functional as F  # noqa: N812
-from lazuli.nn._kinds import _BatchNorm
+from lazuli.nn._extras import reset_norm, reset_running_stats
+from lazuli.nn._kinds import _BatchNorm, _NormBase
 
 __all__ = ["SyncBatchNorm"]
 
@@ -27,20 +28,7 @@ class SyncBatchNorm(Module):
                                strict=True):
             self.register_buffer(name, value)
 
-    def reset_running_stats(self):
-        """The running mean 0, the running variance 1, no batches."""
-        if self.track_running_stats:
-            self.running_mean.zero_()
-            self.running_var.fill_(1)
-            self.num_batches_tracked.zero_()
-
-    def reset_parameters(self):
-        """The statistics and the parameters as at first."""
-        self.reset_running_stats()
-        if self.affine:
-            self.weight.data.fill_(1)
-            if self.bias is not None:
-                self.bias.data.zero_()
+    reset_parameters, reset_running_stats = reset_norm, reset_running_stats
 
     def forward(self, input):
         if input.ndim < 2:
@@ -61,7 +49,8 @@ class SyncBatchNorm(Module):
 
     @classmethod
     def convert_sync_batchnorm(cls, module, process_group=None):
-        """The module with SyncBatchNorm, of the same state, in the place of each BatchNorm."""
+        """Replaces each BatchNorm of the module by a SyncBatchNorm with the same state; returns the
+        module."""
         if isinstance(module, _BatchNorm) and not isinstance(module, cls):
             made = cls(module.num_features, module.eps, module.momentum, module.affine,
                        module.track_running_stats, process_group,
@@ -78,4 +67,5 @@ class SyncBatchNorm(Module):
         return module
 
 
-_BatchNorm.classes = (*_BatchNorm.classes, SyncBatchNorm)
+for _kind in (_BatchNorm, _NormBase):
+    _kind.classes = (*_kind.classes, SyncBatchNorm)

@@ -83,7 +83,8 @@ def vector_to_parameters(vec, parameters):
 
 
 def skip_init(module_cls, *args, **kwargs):
-    """module_cls(*args, **kwargs) with zeros for parameters, without drawing first values."""
+    """module_cls(*args, **kwargs) whose parameters are 0; the state of the generator does not
+    change."""
     if not issubclass(module_cls, Module):
         raise RuntimeError(f"Expected a Module; got {module_cls}")
     state = _C.get_rng_state()

@@ -72,7 +72,7 @@ class Unlike(Exception):
 
 
 class Sparse(Exception):
-    """A sparse tensor, or one without elements of its own, which lazuli does not have."""
+    """A sparse tensor, which torch_sparse_test.py compares instead, or one without elements."""
 
 
 def to_lazuli(value, memory=None):

@@ -145,7 +145,7 @@ def run(info, kwargs, two, rtol, is_complex=False):
 
 
 def refused(info, error):
-    """Whether an error input is refused as PyTorch refuses it; None if it has a sparse tensor, which lazuli has not."""
+    """Whether an error input is refused as PyTorch refuses it; None if it has a sparse tensor, which is left out."""
     given = error.optimizer_error_input
     try:
         params = to_parameters(given.params)

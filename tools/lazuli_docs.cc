@@ -62,12 +62,12 @@ std::string FlagsPage() {
   constexpr std::string_view kHead =
       "| variable | type | default | meaning |\n| --- | --- | --- | --- |\n";
   return Str(
-      "# Flags\n\nEnvironment variables, read when first used. Booleans are `1`, `true`, `yes`, "
-      "`on` and `0`, `false`, `no`, `off`; sizes may end in K, M or G. A value that cannot be "
-      "parsed is an error at the first sync, and so is a name that differs from one of these by a "
-      "letter or two. Other unknown names that begin with `LAZULI_`, `XLA_` or `PT_XLA_` cause one "
-      "warning each. `lazuli::flags()`, `lz.flags()` and `--help-env` of every tool print the "
-      "table. ",
+      "# Flags\n\nFlags are environment variables. Each is read when it is first used. A boolean "
+      "is `1`, `true`, `yes` or `on` to switch it on, and `0`, `false`, `no` or `off` to switch it "
+      "off. A size may end in K, M or G. A value that cannot be parsed is an error at the first "
+      "sync, and so is a name that differs from one of these by a letter or two. Other unknown "
+      "names that begin with `LAZULI_`, `XLA_` or `PT_XLA_` cause one warning each. "
+      "`lazuli::flags()`, `lz.flags()` and `--help-env` of every tool print the table. ",
       kNote, kHead, FlagRowsText(/*of_xla_flags=*/false),
       "\n## In XLA_FLAGS\n\n`XLA_FLAGS=\"--xla_cpu_ftz --xla_disable_hlo_passes=fusion\"`, or the "
       "name of a file with such words. A flag that XLA does not have is an error.\n\n",

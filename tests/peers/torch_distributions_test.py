@@ -25,7 +25,6 @@ import lazuli.distributions as ld  # noqa: E402
 warnings.filterwarnings("ignore")
 torch.set_default_dtype(torch.float64)  # which torch takes for numbers of its formulas
 lz.set_default_dtype(lz.float64)
-HAS_CHOLESKY = hasattr(lz.linalg, "cholesky") and hasattr(lz.linalg, "solve_triangular")
 RANDOM = np.random.default_rng(3)
 POSITIVE, OTHER = np.array([0.6, 1.3, 2.7, 4.2]), np.array([1.9, 0.8, 3.1, 5.5])
 LOC, SHARE = np.array([-1.2, 0.3, 2.0, 0.0]), np.array([0.12, 0.5, 0.71, 0.93])
@@ -88,16 +87,13 @@ CASES = {
         d.Normal(a, b), [d.AffineTransform(b, -0.5), d.TanhTransform()]), SHARE),
     "TransformedDistribution of vectors": ((LOGITS,), lambda d, a: d.TransformedDistribution(
         d.Normal(a, a.abs() + 1), d.StickBreakingTransform()), np.array([[0.1, 0.2, 0.3, 0.4], [0.4, 0.1, 0.3, 0.2]])),
+    "MultivariateNormal covariance": ((VECTORS, MATRIX), lambda d, a, m: d.MultivariateNormal(a, m), VECTORS[::-1].copy()),
+    "MultivariateNormal precision": ((VECTORS, MATRIX), lambda d, a, m: d.MultivariateNormal(a, precision_matrix=m), VECTORS[::-1].copy()),
+    "MultivariateNormal tril": ((VECTORS, TRIL), lambda d, a, m: d.MultivariateNormal(a, scale_tril=m), VECTORS[::-1].copy()),
+    "LowRankMultivariateNormal": ((VECTORS, FACTOR, DIAGONAL), lambda d, a, w, c: d.LowRankMultivariateNormal(a, w, c), VECTORS[::-1].copy()),
+    "Wishart": ((np.array([3.5, 5.0]), MATRIX), lambda d, n, m: d.Wishart(n, m), np.stack([MATRIX, MATRIX + np.eye(3)])),
+    "LKJCholesky": ((POSITIVE,), lambda d, c: d.LKJCholesky(3, c), np.linalg.cholesky(np.array([[1, .3, -.2], [.3, 1, .5], [-.2, .5, 1]]))[None].repeat(4, 0)),
 }
-if HAS_CHOLESKY:
-    CASES |= {
-        "MultivariateNormal covariance": ((VECTORS, MATRIX), lambda d, a, m: d.MultivariateNormal(a, m), VECTORS[::-1].copy()),
-        "MultivariateNormal precision": ((VECTORS, MATRIX), lambda d, a, m: d.MultivariateNormal(a, precision_matrix=m), VECTORS[::-1].copy()),
-        "MultivariateNormal tril": ((VECTORS, TRIL), lambda d, a, m: d.MultivariateNormal(a, scale_tril=m), VECTORS[::-1].copy()),
-        "LowRankMultivariateNormal": ((VECTORS, FACTOR, DIAGONAL), lambda d, a, w, c: d.LowRankMultivariateNormal(a, w, c), VECTORS[::-1].copy()),
-        "Wishart": ((np.array([3.5, 5.0]), MATRIX), lambda d, n, m: d.Wishart(n, m), np.stack([MATRIX, MATRIX + np.eye(3)])),
-        "LKJCholesky": ((POSITIVE,), lambda d, c: d.LKJCholesky(3, c), np.linalg.cholesky(np.array([[1, .3, -.2], [.3, 1, .5], [-.2, .5, 1]]))[None].repeat(4, 0)),
-    }
 
 
 def leaves(module, arrays):
@@ -242,12 +238,10 @@ LEFT = {"Bernoulli": lambda d, a, b, c: d.Bernoulli(a), "Beta": lambda d, a, b, 
         "Normal": lambda d, a, b, c: d.Normal(b, c), "OneHotCategorical": lambda d, a, b, c: d.OneHotCategorical(a),
         "Pareto": lambda d, a, b, c: d.Pareto(b, c + 2), "Poisson": lambda d, a, b, c: d.Poisson(b), "Uniform": lambda d, a, b, c: d.Uniform(0.2 * a, 0.2 * a + 0.7),
         "Independent": lambda d, a, b, c: d.Independent(d.Normal(b, c), 1), "TransformedDistribution": lambda d, a, b, c: d.LogNormal(b, c),
-        "ExponentialFamily": lambda d, a, b, c: d.Chi2(b)}
-if HAS_CHOLESKY:
-    def _matrix(b, c):
-        return b.new_tensor(TRIL) * c[0] + b[0] * b.new_tensor(np.eye(3))
-    LEFT |= {"MultivariateNormal": lambda d, a, b, c: d.MultivariateNormal(b[:3], scale_tril=_matrix(b, c)),
-             "LowRankMultivariateNormal": lambda d, a, b, c: d.LowRankMultivariateNormal(b[:3], b.new_tensor(FACTOR) * c[0], c[1:])}
+        "ExponentialFamily": lambda d, a, b, c: d.Chi2(b),
+        "MultivariateNormal": lambda d, a, b, c: d.MultivariateNormal(
+            b[:3], scale_tril=b.new_tensor(TRIL) * c[0] + b[0] * b.new_tensor(np.eye(3))),
+        "LowRankMultivariateNormal": lambda d, a, b, c: d.LowRankMultivariateNormal(b[:3], b.new_tensor(FACTOR) * c[0], c[1:])}
 
 
 def check_kl(names):
@@ -345,10 +339,10 @@ def check_registry():
 def check_constraints():
     values = {"scalar": np.array([-1.0, 0.0, 0.5, 1.0, 1.5, 2.0, np.nan]), "vector": np.array([[0.2, 0.8], [0.0, 1.0], [0.5, 0.6], [1, 1]]),
               "matrix": np.stack([TRIL, MATRIX, np.eye(3), -np.eye(3), np.triu(MATRIX)])}
+    values["symmetric"] = values["matrix"][1:4]  # torch looks at eigenvalues only where all are symmetric
     names = {"scalar": "boolean nonnegative_integer positive_integer real positive nonnegative unit_interval".split(),
-             "vector": "one_hot simplex real_vector".split(), "matrix": "lower_triangular lower_cholesky corr_cholesky square symmetric".split()}
-    if HAS_CHOLESKY and hasattr(lz.linalg, "cholesky_ex"):  # torch looks at eigenvalues only where all are symmetric
-        values["symmetric"], names["symmetric"] = values["matrix"][1:4], ["positive_definite"]
+             "vector": "one_hot simplex real_vector".split(), "matrix": "lower_triangular lower_cholesky corr_cholesky square symmetric".split(),
+             "symmetric": ["positive_definite"]}
     for kind, x in values.items():
         for name in names[kind]:
             a, b = getattr(ld.constraints, name), getattr(td.constraints, name)

@@ -19,8 +19,9 @@ class Cases(dict):
     None in place of a function: the library lacks it.
     """
 
-    def add(self, name, shapes, torch, jax=None, lazuli=None, dtype="float32"):
-        self[name] = (shapes, dtype, {"torch": torch, "jax": jax or torch, "lazuli": lazuli or torch})
+    def add(self, name, shapes, torch, jax=..., dtype="float32"):
+        """Adds a case whose function is the same for torch and lazuli, and for JAX unless another one or None is given."""
+        self[name] = (shapes, dtype, {"torch": torch, "jax": torch if jax is ... else jax, "lazuli": torch})
 
 
 def functions(cases, library, names):

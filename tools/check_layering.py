@@ -28,6 +28,7 @@ LAYERS = {
     "lowering/builder": ["ir/hlo"],
     "lowering/emit": ["ir/graph", "lowering/builder"],
     "lowering/passes": ["ir/hlo", "ir/evaluator", "lowering/builder"],
+    "lowering/transforms": ["lowering/passes"],
     "backend/client": ["ir/hlo"],
     "backend/interpreter": ["backend/client", "ir/evaluator"],
     "backend/runtime": ["backend/client", "ir/evaluator"],

@@ -1,5 +1,6 @@
 #include "lazuli/ops.h"
 
+#include "cpp_api/src/autocast.h"
 #include "cpp_api/src/inplace.h"
 #include "cpp_api/src/operands.h"
 #include "ir/support/wrong_type.h"
@@ -213,6 +214,10 @@ Tensor where(const Tensor& condition, const Operand& on_true, const Operand& on_
 }
 
 Tensor trace(const Tensor& x, Locs loc) {
+  if (autocast_to) [[unlikely]] {
+    const CastArguments cast(Precision::kFloat32, loc, x);
+    return trace(cast(x), loc);
+  }
   return CallTensor(loc, [&] { return lazy::TraceOf(In(x, "trace")); });
 }
 

@@ -41,6 +41,11 @@ from lazuli._tensor import (SHORT_NAMES as _SHORT_NAMES, allclose, block_diag, b
 from lazuli._types import (FUNCTIONS as _OTHER_NAMES, channels_last, contiguous_format, finfo,
                            iinfo, is_complex, is_floating_point, layout, memory_format,
                            preserve_format, strided)
+from lazuli.amp.autocast_mode import (
+    autocast, autocast_decrement_nesting, autocast_increment_nesting, clear_autocast_cache,
+    get_autocast_cpu_dtype, get_autocast_dtype, get_autocast_gpu_dtype, is_autocast_cache_enabled,
+    is_autocast_cpu_enabled, is_autocast_enabled, set_autocast_cache_enabled,
+    set_autocast_cpu_dtype, set_autocast_cpu_enabled, set_autocast_dtype, set_autocast_enabled)
 from lazuli.autograd import (enable_grad, inference_mode, is_anomaly_check_nan_enabled,
                              is_anomaly_enabled, no_grad, set_grad_enabled)
 from lazuli.random import Generator, default_generator, manual_seed
@@ -50,6 +55,7 @@ from lazuli.sparse import (mm as spmm, sparse_compressed_tensor, sparse_coo, spa
 import lazuli.amp
 import lazuli.autograd
 import lazuli.backends
+import lazuli.cpu
 import lazuli.cuda
 import lazuli.data
 import lazuli.debug
@@ -97,7 +103,7 @@ globals().update(_STORAGES)
 globals().update(_INTERNAL)
 globals().update({_function.__name__: _function for _function in _SETTINGS})
 globals().update(_OLD_CONSTRUCTORS)  # lazuli.LongTensor and others
-is_grad_enabled, autocast = _C.grad_enabled, lazuli.amp.autocast
+is_grad_enabled = _C.grad_enabled
 cosine_similarity, group_norm, layer_norm, pairwise_distance, rms_norm, rrelu = (
     getattr(lazuli.nn.functional, _name)
     for _name in ("cosine_similarity", "group_norm", "layer_norm", "pairwise_distance", "rms_norm",

@@ -21,7 +21,7 @@ _ALIASES = {
     {"optim": "adadelta adagrad adam adamax adamw asgd nadam radam rmsprop rprop sgd sparse_adam"},
     "autograd": {"autograd": "anomaly_mode variable"},
     "profiler": {"autograd": "profiler"},
-    "amp": {"amp": "autocast_mode grad_scaler", "cuda": "amp"},
+    "amp.cpu": {"cpu": "amp"}, "amp.cuda": {"cuda": "amp"},
     "cuda": {"cuda": "memory random streams"},
     "distributions.categorical": {"distributions": "multinomial one_hot_categorical"},
     "distributions.derived":

@@ -3,6 +3,7 @@
 #include "ir/hlo/shapes/shape_inference.h"
 #include "ir/support/parallel_for.h"
 #include "ir/types/dtype.h"
+#include "lazuli/amp.h"
 #include "lazuli/autograd.h"
 #include "lazuli/debug.h"
 #include "lazuli/execution.h"
@@ -206,6 +207,8 @@ void BindExecution(py::module_& module) {
   module.def("random_seed", &random_seed, "64 random bits; advances as a random op does.");
   module.def("grad_enabled", &grad_enabled, "Whether ops of this thread record history.");
   module.def("_set_grad_enabled", &lazy::SetGradEnabled);
+  module.def("_autocast_dtype", &amp::autocast_dtype);
+  module.def("_set_autocast_dtype", &amp::set_autocast_dtype);
   module.def(
       "_grad",
       [](const std::vector<Tensor>& outputs, const std::vector<Tensor>& inputs,

@@ -240,6 +240,7 @@ ROWS = [(kind, expression) for kind, expressions in [
 # Functions without a row: patterns of names, and why.
 WITHOUT_ROW = {
     "in place: the function, then a write": "*_",
+    "settings of autocast, in autocast_test.py": "*autocast*",
     "constants, random numbers and what is made of indices have no gradient":
         "complex polar is_complex is_floating_point is_signed arange constant empty eye full linspace logspace one_hot ones rand randint randn zeros *_like calculate_gain "
         "empty_* fill scalar_tensor *_window new_* bernoulli multinomial normal",

@@ -33,6 +33,7 @@ ELSEWHERE = {
     "words, keyword arguments, and `with`, which sees errors": r"profiler::(by|Options|StepTrace::cancel)",
     "Python's exceptions": r"Error(::(code|msg|what_without_backtrace))?",
     "no_grad() and enable_grad()": r"NoGrad|EnableGrad",
+    "autocast(), get_autocast_dtype()": r"amp::(Autocast|(set_)?autocast_dtype)",
     "inference_mode(), and contexts of autograd": r"InferenceMode(::\w+)?|DetectAnomaly|SavedTensorsHooks",
     "autograd.Function and its ctx": r"AutogradContext(::\w+)?|Function(::apply)?|FunctionCall(::\w+)?",
     "utils.checkpoint.checkpoint(), autograd.gradgradcheck()": r"checkpoint|gradgradcheck",

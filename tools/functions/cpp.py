@@ -2,7 +2,7 @@
 
 import textwrap
 
-from functions.rows import KEPT_DEFAULTS, LAYERS, LOC, ROWS, cpp_default, type_of
+from functions.rows import AUTOCAST, KEPT_DEFAULTS, LAYERS, LOC, ROWS, cpp_default, type_of
 from functions.text import NOTE, WIDTH, pascal, quoted, wrapped
 
 
@@ -130,9 +130,22 @@ def passed_parameters(row, self="x"):
             for i, (p, name) in enumerate(zip(row.parameters, names, strict=True))]
 
 
+def autocast(row):
+    """The call with arguments of the dtype that the function takes under autocast; nothing for other functions."""
+    precision = next((AUTOCAST[word] for word in row.settings if word in AUTOCAST), None)
+    if precision is None:
+        return ""
+    tensors = [p.name for p in row.parameters if p.type in ("Tensor", "Tensor?", "Tensor[]")]
+    cast = [f"cast({p.name})" if p.name in tensors else p.name for p in row.parameters]
+    return "\n".join(["  if (autocast_to) [[unlikely]] {",
+                      wrapped("const CastArguments cast(", [f"Precision::{precision}", "loc", *tensors], ");", "    "),
+                      wrapped(f"return {row.cpp_name}(", [*cast, "loc"], ");", "    "), "  }", ""])
+
+
 def functions(families):
     """The public functions, each in terms of its definition."""
-    text = [NOTE.format(source=ROWS) + '''#include "cpp_api/src/inplace.h"
+    text = [NOTE.format(source=ROWS) + '''#include "cpp_api/src/autocast.h"
+#include "cpp_api/src/inplace.h"
 #include "cpp_api/src/operands.h"
 #include "lazuli/distributed.h"
 #include "lazuli/fft.h"
@@ -158,7 +171,7 @@ def functions(families):
             if len(body) > WIDTH:
                 body = "  return Call(loc, [&] {\n" + \
                     wrapped(f"return Out(lazy::{row.definition}(", passed, "));", "    ") + "\n  });"
-        text.append(f"{head}\n{body}\n}}")
+        text.append(f"{head}\n{autocast(row)}{body}\n}}")
     return "\n".join([*text, CLOSED]) + "\n"
 
 

@@ -13,7 +13,8 @@ TEMPLATES = {"cpp_api/include": "include", "lazy/ops": "lazy/ops"}  # where they
 LOC = "LAZULI_LOC"
 FORMS = {"method", "inplace", "py.method", "c++", "written", "view", "op"}  # and namespaces
 SHADOWING = {"linalg"}  # namespaces with names that others have: they begin those of the definitions
-SETTINGS = {"casts", "apart", "tensors", "first_tensor", "rows", "none"}  # @casts NAME...: rows of the file that Python calls by another rule
+AUTOCAST = {"narrow": "kNarrow", "float32": "kFloat32", "widest": "kWidest"}  # @narrow NAME...: the dtype that rows of the file take under autocast
+SETTINGS = {"casts", "apart", "tensors", "first_tensor", "rows", "none", *AUTOCAST}  # @casts NAME...: rows that Python calls by another rule
 
 
 @dataclasses.dataclass(frozen=True)

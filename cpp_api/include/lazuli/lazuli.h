@@ -1,6 +1,7 @@
 // Everything: #include <lazuli/lazuli.h>
 #pragma once
 
+#include "lazuli/amp.h"
 #include "lazuli/autograd.h"
 #include "lazuli/data.h"
 #include "lazuli/debug.h"

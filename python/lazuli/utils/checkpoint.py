@@ -63,14 +63,20 @@ def checkpoint(function, *args, use_reentrant=None, context_fn=noop_context_fn,
                          f"{determinism_check}")
     given, result, first = (args, kwargs), None, None
     contexts = list((context_fn or noop_context_fn)())
+    narrow = _C._autocast_dtype()
 
     def call(tensors):
         nonlocal result, first
         tensors = iter(tensors)
         arguments, named = _map(given, lambda tensor: next(tensors))
         is_second = first is not None
-        with contexts[is_second]:
-            result = function(*arguments, **named)
+        outer = _C._autocast_dtype()
+        _C._set_autocast_dtype(narrow)
+        try:
+            with contexts[is_second]:
+                result = function(*arguments, **named)
+        finally:
+            _C._set_autocast_dtype(outer)
         found = []
         _map(result, found.append)
         if is_second and determinism_check != "none" and _described(found) != first:

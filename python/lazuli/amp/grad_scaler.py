@@ -1,43 +1,8 @@
-"""Mixed precision, as torch.amp has it: scales of losses. Functions do not choose narrower dtypes:
-model.bfloat16() does.
-
-    scaler = lz.amp.GradScaler("cuda", enabled=use_amp)
-    scaler.scale(loss).backward()
-    scaler.step(optimizer)
-    scaler.update()
-"""
-
-import functools
+"""Scales of losses, so that gradients of narrow floats do not vanish."""
 
 from lazuli import _C
 from lazuli._settings import warn_cuda
 from lazuli.autograd import no_grad
-
-__all__ = ["GradScaler", "autocast"]
-
-
-class autocast:  # noqa: N801
-    """Nothing where it is off, as for a GPU, which is not there; else an error."""
-
-    def __init__(self, device_type, dtype=None, enabled=True, cache_enabled=None):
-        if enabled and device_type == "cuda":
-            warn_cuda("autocast")
-        elif enabled:
-            raise _C.UnimplementedError("autocast: functions do not choose dtypes; "
-                                        "model.bfloat16() and inputs of that dtype compute in it")
-
-    def __enter__(self):
-        return self
-
-    def __exit__(self, *error):
-        return False
-
-    def __call__(self, function):
-        @functools.wraps(function)
-        def call(*arguments, **named):
-            return function(*arguments, **named)
-
-        return call
 
 
 class GradScaler:

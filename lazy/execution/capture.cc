@@ -1,15 +1,32 @@
 #include "lazy/execution/capture.h"
 
+#include <algorithm>
 #include <cstring>
 #include <optional>
+#include <tuple>
 #include <utility>
 
 #include "absl/container/flat_hash_map.h"
+#include "absl/container/flat_hash_set.h"
 
 #include "lazy/execution/sync.h"
+#include "lazy/tensor/outside.h"
+#include "lazy/tensor/tape.h"
 
 namespace lazuli::lazy {
 namespace {
+
+const DataHandle* DataOf(const Node& leaf) {
+  return static_cast<const DataNode&>(leaf).data().get();
+}
+
+// Data that has none: an error in the place of elements.
+DataPtr WithoutElements(const Shape& shape, backend::Device device, std::string_view what) {
+  auto data = MakeIntrusive<DataHandle>(shape, device);
+  data->Set(MakeIntrusive<Fault>(
+      FailedPrecondition(what, " that is being traced has no elements to read")));
+  return data;
+}
 
 absl::StatusOr<Literal> ElementsOf(const Node& leaf) {
   if (leaf.kind() == NodeKind::kData) {
@@ -33,9 +50,63 @@ absl::flat_hash_map<const Node*, FunctionName> FunctionsOf(
 
 }  // namespace
 
+// The program's parameters so far, and which of them data is.
+struct Capture::Parameters {
+  std::vector<Shape> shapes;
+  absl::flat_hash_map<const DataHandle*, int64_t> positions;
+  std::optional<std::size_t> first_number;  // none: numbers are constants
+
+  void Add(const DataHandle& data) {
+    positions.emplace(&data, static_cast<int64_t>(shapes.size()));
+    shapes.push_back(data.shape());
+  }
+  bool Has(const DataHandle& data) const { return positions.contains(&data); }
+};
+
+// The leaves of tensors from outside. Two that share elements are one leaf if they have one history.
+class Capture::Lifted final : public Outside {
+ public:
+  explicit Lifted(bool may_write) : may_write_(may_write) {}
+  Value LeafFor(const Tensor& tensor, SiteId site) override {
+    const Edge edge = GradEdge(tensor);
+    if (!edge) {  // a constant of a program is one of this program
+      Value leaf = Context::Peek(tensor.storage()).leaf;
+      if (leaf && leaf.node->kind() == NodeKind::kOp) return leaf;
+    }
+    const Key key{&tensor.storage(), edge.node.get(), edge.leaf.get(), edge.index};
+    IntrusivePtr<DataNode>& leaf = leaves_[key];
+    if (!leaf) {
+      tensors_.push_back(tensor);
+      leaf = MakeIntrusive<DataNode>(
+          WithoutElements(tensor.shape(), tensor.device(), "a tensor from outside of a function"),
+          tensor.storage().name(), site);
+      data_.push_back(leaf->data());
+    }
+    return {leaf, 0};
+  }
+  bool may_write() const override { return may_write_; }
+  // In order of first use: the tensors, and the data of their leaves.
+  const Tensors& tensors() const { return tensors_; }
+  absl::Span<const DataPtr> data() const { return data_; }
+
+ private:
+  using Key = std::tuple<const Storage*, const GradNode*, const TensorImpl*, uint32_t>;
+  bool may_write_;
+  Tensors tensors_;  // which keep alive what the keys point to
+  std::vector<DataPtr> data_;
+  absl::flat_hash_map<Key, IntrusivePtr<DataNode>> leaves_;
+};
+
 // A graph of parameters, which have no data, cannot be cut by a sync.
-Capture::Capture() : context_(Context::CreateEndless()), outer_(Context::Exchange(context_)) {
+Capture::Capture(FromOutside from_outside)
+    : context_(Context::CreateEndless()),
+      lifted_(from_outside == FromOutside::kConstants
+                  ? nullptr
+                  : std::make_unique<Lifted>(from_outside == FromOutside::kParameters)),
+      journal_(lifted_.get()) {
+  if (lifted_) (void)Context::Current();  // makes it: what is outside is recorded there
   context_->set_journal(&journal_);
+  outer_ = Context::Exchange(context_);
 }
 
 Capture::~Capture() {
@@ -53,60 +124,97 @@ Capture::~Capture() {
 }
 
 Tensor Capture::Parameter(const Shape& shape, backend::Device device) {
-  auto data = MakeIntrusive<DataHandle>(shape, device);
-  data->Set(MakeIntrusive<Fault>(
-      FailedPrecondition("parameter ", parameters_.size(),
-                         " of a program that is being traced has no elements to read")));
-  parameters_.push_back(data);
-  return Tensor(context_->NewStorage(std::move(data)));
+  parameters_.push_back(
+      WithoutElements(shape, device, Str("parameter ", parameters_.size(), " of a program")));
+  return Tensor(context_->NewStorage(parameters_.back()));
 }
 
-absl::StatusOr<lowering::EmitSignature> Capture::SignatureOf(const Trace& trace) const {
-  lowering::EmitSignature signature;
-  absl::flat_hash_map<const DataHandle*, int64_t> numbers;
-  for (const DataPtr& parameter : parameters_) {
-    numbers.emplace(parameter.get(), static_cast<int64_t>(signature.parameters.size()));
-    signature.parameters.push_back(parameter->shape());
+// Those that the program uses of the tensors from outside, and what the function made, behind the
+// parameters that there are.
+void Capture::AddOutside(const Trace& trace, backend::Device device, Parameters& parameters) {
+  absl::flat_hash_set<const DataHandle*> used;
+  for (const Node* leaf : trace.data) used.insert(DataOf(*leaf));
+  for (std::size_t i = 0; i < lifted_->data().size(); ++i) {
+    if (!used.contains(lifted_->data()[i].get())) continue;
+    parameters.Add(*lifted_->data()[i]);
+    outside_.push_back(lifted_->tensors()[i]);
   }
   for (const Node* leaf : trace.data) {
-    const auto number = numbers.find(static_cast<const DataNode*>(leaf)->data().get());
-    if (number != numbers.end()) {
-      signature.leaves.emplace_back(number->second);
+    const DataPtr& data = static_cast<const DataNode*>(leaf)->data();
+    const auto is_it = [&](const DataPtr& written) { return written == data; };
+    if (parameters.Has(*data) || std::any_of(written_.begin(), written_.end(), is_it)) continue;
+    parameters.Add(*data);
+    outside_.emplace_back(outer_->NewStorage(data));
+  }
+  parameters.first_number = parameters.shapes.size();
+  for (const Node* leaf : trace.scalars) {
+    parameters.shapes.push_back(leaf->shape());
+    outside_.emplace_back(outer_->NewStorage({leaf->CopyWithoutOperands(), 0}, device));
+  }
+}
+
+absl::StatusOr<lowering::EmitSignature> Capture::SignatureOf(const Trace& trace,
+                                                             backend::Device device) {
+  Parameters parameters;
+  for (const DataPtr& parameter : parameters_) parameters.Add(*parameter);
+  if (lifted_) AddOutside(trace, device, parameters);
+  for (const DataPtr& written : written_) parameters.Add(*written);
+  lowering::EmitSignature signature;
+  for (const Node* leaf : trace.data) {
+    if (parameters.Has(*DataOf(*leaf))) {
+      signature.leaves.emplace_back(parameters.positions.at(DataOf(*leaf)));
       continue;
     }
     LAZULI_ASSIGN_OR_RETURN(Literal elements, ElementsOf(*leaf));
     signature.leaves.emplace_back(std::move(elements));
   }
-  for (const Node* leaf : trace.scalars) {
-    LAZULI_ASSIGN_OR_RETURN(Literal number, ElementsOf(*leaf));
-    signature.leaves.emplace_back(std::move(number));
+  for (std::size_t i = 0; i < trace.scalars.size(); ++i) {
+    if (parameters.first_number) {
+      signature.leaves.emplace_back(static_cast<int64_t>(*parameters.first_number + i));
+      continue;
+    }
+    LAZULI_ASSIGN_OR_RETURN(Literal elements, ElementsOf(*trace.scalars[i]));
+    signature.leaves.emplace_back(std::move(elements));
   }
+  signature.parameters = std::move(parameters.shapes);
   return signature;
 }
 
 absl::StatusOr<ProgramPtr> Capture::Finish(absl::Span<const Tensor> results, std::string name,
                                            std::vector<hlo::Alias> aliases) {
   std::vector<Storage*> storages;
-  for (const Tensor& result : results) storages.push_back(&result.storage());
+  std::vector<const Tensor*> tensors;
+  for (const Tensor& result : results) {
+    storages.push_back(&result.storage());
+    tensors.push_back(&result);
+  }
   for (const JournalEntry& written : journal_.taken()) {
     if (!written.data) continue;  // a number, or nothing that was computed
-    aliases.push_back({.output_index = {static_cast<int64_t>(storages.size())},
-                       .parameter_number = static_cast<int64_t>(parameters_.size()),
-                       .parameter_index = {}});
     storages.push_back(written.storage.get());
-    parameters_.push_back(written.data);
+    written_.push_back(written.data);
   }
   Trace trace;
   trace.roots.resize(storages.size());
   std::optional<Context::Lock> lock;
-  context_->LockWithValues(lock, storages, kNoSite, absl::MakeSpan(trace.roots));
+  {
+    const Outside::Operands operands(lifted_.get(), tensors);
+    context_->LockWithValues(lock, storages, kNoSite, absl::MakeSpan(trace.roots));
+  }
   for (const Context::Checked& checked : context_->checked()) trace.checked.push_back(checked.node);
+  const auto functions = FunctionsOf(context_->checked());
+  lock.reset();
   TraceGraph(trace);
-  LAZULI_ASSIGN_OR_RETURN(lowering::EmitSignature signature, SignatureOf(trace));
+  const backend::Device device = storages.empty() ? backend::Device() : storages[0]->device();
+  LAZULI_ASSIGN_OR_RETURN(lowering::EmitSignature signature, SignatureOf(trace, device));
+  for (std::size_t i = 0; i < written_.size(); ++i) {
+    const std::size_t number = signature.parameters.size() - written_.size() + i;
+    aliases.push_back({.output_index = {static_cast<int64_t>(results.size() + i)},
+                       .parameter_number = static_cast<int64_t>(number),
+                       .parameter_index = {}});
+  }
   LAZULI_ASSIGN_OR_RETURN(
       lowering::EmittedModule emitted,
       EmitTrace(trace, std::move(name), std::move(aliases), std::move(signature)));
-  const auto functions = FunctionsOf(context_->checked());
   std::vector<ProgramCheck> checks;
   for (lowering::EmittedCheck& check : emitted.checks) {
     const Node* const node = trace.nodes[check.node];

@@ -2,12 +2,13 @@
 //
 // While a Capture lives the thread records into a context of its own, so nothing that was pending is
 // part of the program or runs because of it. Parameters are tensors without elements: what is computed
-// from them is recorded and cannot be read. All other data and numbers become constants, but for what
-// the function writes to: that becomes a parameter behind the others, its new elements a result behind
-// the others, which may take its memory. Nothing is written outside: what was written, gradients, and
-// what was drawn of generators are as before when the Capture ends.
+// from them is recorded and cannot be read. All other data and numbers become constants, or further
+// parameters (FromOutside). What the function writes to becomes a parameter behind all others, its new
+// elements a result behind the others, which may take its memory. Nothing is written outside: what was
+// written, gradients, and what was drawn of generators are as before when the Capture ends.
 #pragma once
 
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -20,7 +21,13 @@ namespace lazuli::lazy {
 
 class Capture {
  public:
-  Capture();
+  // What tensors from outside are to the program that is captured.
+  enum class FromOutside : uint8_t {
+    kConstants,   // their elements, for which a context that they are pending in is synced
+    kParameters,  // outside(): nothing of them is synced or read, and nothing at all can be read
+    kReadOnly,    // the same, and to write to them is an error
+  };
+  explicit Capture(FromOutside from_outside = FromOutside::kConstants);
   ~Capture();
   Capture(const Capture&) = delete;
   Capture& operator=(const Capture&) = delete;
@@ -29,13 +36,24 @@ class Capture {
   // The program of these results. `aliases` say which of them may take which parameter's memory.
   absl::StatusOr<ProgramPtr> Finish(absl::Span<const Tensor> results, std::string name,
                                     std::vector<hlo::Alias> aliases = {});
+  // After Finish: the arguments for the parameters behind those of Parameter(), unless outside are
+  // constants. First the tensors that the function uses, in order of first use, with their history; one
+  // whose elements two tensors share is a parameter for each history. Then the data and numbers that the
+  // function made, in the order of the trace: as everywhere, they are not part of what is compiled.
+  const Tensors& outside() const { return outside_; }
 
  private:
-  absl::StatusOr<lowering::EmitSignature> SignatureOf(const Trace& trace) const;
+  class Lifted;
+  struct Parameters;
+  void AddOutside(const Trace& trace, backend::Device device, Parameters& parameters);
+  absl::StatusOr<lowering::EmitSignature> SignatureOf(const Trace& trace, backend::Device device);
 
   IntrusivePtr<Context> context_, outer_;
+  std::unique_ptr<Lifted> lifted_;  // null: constants
   Journal journal_;
-  std::vector<DataPtr> parameters_;
+  std::vector<DataPtr> parameters_;  // of Parameter()
+  std::vector<DataPtr> written_;
+  Tensors outside_;
 };
 
 }  // namespace lazuli::lazy

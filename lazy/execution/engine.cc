@@ -17,6 +17,7 @@
 #include "lazy/execution/sync.h"
 #include "lazy/execution/sync_context.h"
 #include "lazy/tensor/interruption.h"
+#include "lazy/tensor/outside.h"
 #include "lazy/tensor/site_span.h"
 
 namespace lazuli::lazy {
@@ -29,6 +30,7 @@ class ExecutionEngine final : public Engine {
                     absl::FunctionRef<void()> then) override {
     LAZULI_RETURN_IF_ERROR(ir::ForkError());
     LAZULI_RETURN_IF_ERROR(Context::CheckNotEnding());
+    LAZULI_RETURN_IF_ERROR(CheckRuns(context));
     LAZULI_RETURN_IF_ERROR(FlagErrors());
     LAZULI_RETURN_IF_ERROR(context.TakeFailure());
     ir::EndRecorded();

@@ -15,6 +15,7 @@
 #include "ir/support/process_end.h"
 #include "lazy/tensor/journal.h"
 #include "lazy/tensor/live_tensors.h"
+#include "lazy/tensor/outside.h"
 #include "lazy/tensor/site_scope.h"
 #include "lazy/tensor/status_error.h"
 
@@ -36,6 +37,14 @@ ir::ForkMutex& OwnerMutex(const Storage& storage) {
 void NoteView(const Storage& storage) {
   if (internal::knows_tensors.load(std::memory_order_relaxed)) [[unlikely]]
     internal::AddView(storage);
+}
+
+// Whether a storage of which a context has seen these contents can be read there: in a trace with
+// parameters from outside, data that was made inside.
+bool HasElements(const Context& context, const Storage& storage,
+                 const Context::Contents& contents) {
+  if (Outside::Of(context) == nullptr) return true;
+  return context.Owns(storage) && contents && !(contents.data && contents.data->has_failed());
 }
 
 std::size_t Bytes(const Literal& literal) { return static_cast<std::size_t>(literal.byte_size()); }
@@ -261,7 +270,9 @@ Context::Contents Context::Peek(Storage& storage) {
 
 absl::StatusOr<Context::Contents> Context::ContentsOf(Storage& storage) {
   while (true) {
-    if (Contents contents = Peek(storage)) return contents;
+    Contents contents = Peek(storage);
+    if (!HasElements(*this, storage, contents)) return CheckRuns(*this);
+    if (contents) return contents;
     if (!IsCurrent(storage)) {
       Storage* const view[] = {&storage};
       Value value;
@@ -273,7 +284,6 @@ absl::StatusOr<Context::Contents> Context::ContentsOf(Storage& storage) {
       return ContentsOf(*here);
     }
     const IntrusivePtr<Context> owner = OwnerOf(storage);
-    Contents contents;
     // Taken before anybody can write again, so that a busy writer keeps no reader waiting.
     LAZULI_RETURN_IF_ERROR(SyncFor(*owner, storage, [&] {
       if (owner->Owns(storage)) contents = owner->PeekLocked(storage);
@@ -311,6 +321,7 @@ absl::Status Context::SyncFor(Context& owner, Storage& storage, absl::FunctionRe
 
 void Context::LockWithValues(std::optional<Lock>& lock, absl::Span<Storage* const> storages,
                              SiteId site, absl::Span<Value> values) {
+  Outside* const outside = Outside::Of(*this);
   absl::InlinedVector<Contents, 3> foreign(storages.size());
   absl::InlinedVector<Storage*, 3> sources(storages.size());  // the base of a view that is stale
   for (bool complete = false; !complete;) {
@@ -321,7 +332,13 @@ void Context::LockWithValues(std::optional<Lock>& lock, absl::Span<Storage* cons
       if (storages[i] == nullptr) continue;
       SeeLentAnywhere(*storages[i]);
       sources[i] = IsCurrent(*storages[i]) ? storages[i] : &storages[i]->written();
-      if (!Owns(*sources[i])) foreign[i] = ValueOrThrow(ContentsOf(*sources[i]));
+      if (Owns(*sources[i])) continue;
+      if (outside == nullptr) [[likely]] {
+        foreign[i] = ValueOrThrow(ContentsOf(*sources[i]));
+        continue;
+      }
+      if (!Owns(*storages[i])) sources[i] = storages[i];  // a stale view, outside
+      foreign[i].leaf = outside->LeafFor(i, *sources[i], site);
     }
     lock.emplace(*this);
     complete = true;

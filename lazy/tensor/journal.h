@@ -23,8 +23,13 @@ struct JournalEntry {
   uint64_t version = 0;
 };
 
+class Outside;
+
 class Journal {
  public:
+  explicit Journal(Outside* outside = nullptr) : outside_(outside) {}
+  // Of a trace whose parameters are the tensors from outside, too; null for others.
+  Outside* outside() const { return outside_; }
   void Note(JournalEntry taken) { taken_.push_back(std::move(taken)); }
   void NoteGrad(TensorImpl& tensor);
   void NoteStorage(TensorImpl& tensor);
@@ -42,12 +47,14 @@ class Journal {
     StoragePtr storage;
     IntrusivePtr<TensorImpl> base;
   };
+  Outside* outside_;
   std::vector<JournalEntry> taken_;
   std::vector<Grad> grads_;
   std::vector<Data> data_;
 };
 
 // For whoever changes the gradient or the storage of a tensor: notes what it is, if this thread traces.
+// Throws FailedPrecondition if the trace may not change tensors from outside.
 inline void NoteGrad(TensorImpl& tensor) {
   if (Journal* const journal = Context::Current().journal()) [[unlikely]]
     journal->NoteGrad(tensor);

@@ -15,6 +15,7 @@
 #include "lazy/ops/core/op.h"
 #include "lazy/tensor/context.h"
 #include "lazy/tensor/function_scope.h"
+#include "lazy/tensor/outside.h"
 
 namespace lazuli::lazy {
 namespace {
@@ -144,6 +145,17 @@ TensorImpl* BaseWithHistory(const Tensor& target, const Tensor& value) {
   return WantsGrad(in) ? base : nullptr;
 }
 
+// Throws if a trace that may not write to tensors from outside would write to `target`.
+void CheckMayWrite(std::string_view op, const Tensor& target) {
+  const Context& context = Context::Current();
+  const Outside* const outside = Outside::Of(context);
+  if (outside == nullptr) [[likely]]
+    return;
+  if (outside->may_write() || context.Owns(target.storage().written())) return;
+  ThrowRecordError(op, FailedPrecondition("a tensor from outside of the function, ", target.shape(),
+                                          ", is changed in place; return its new elements"));
+}
+
 }  // namespace
 
 Tensor ViewOf(const Tensor& x, StoragePtr storage, bool one_of_several) {
@@ -189,6 +201,7 @@ Recorder::Recorder(absl::Span<const Operand> in, absl::Span<const Tensor> target
   };
   if (std::all_of(targets.begin(), targets.end(), is_here)) return;
   lock_.reset();
+  for (const Tensor& target : targets) CheckMayWrite(op, target);
   movers = Context::LockMovers();
   for (const Tensor& target : targets) context_.TakeOver(target.storage().written(), movers);
   LockForeign(in);
@@ -199,8 +212,12 @@ void Recorder::LockForeign(absl::Span<const Operand> in) {
   values_.clear();
   values_.resize(in.size());
   absl::InlinedVector<Storage*, 4> storages;
-  for (const Operand& x : in)
+  absl::InlinedVector<const Tensor*, 4> tensors;
+  for (const Operand& x : in) {
+    tensors.push_back(x.tensor());
     storages.push_back(x.tensor() != nullptr ? &x.tensor()->storage() : nullptr);
+  }
+  const Outside::Operands operands(Outside::Of(context_), tensors);
   context_.LockWithValues(lock_, storages, CurrentSite(), values());
   for (std::size_t i = 0; i < in.size(); ++i) {
     if (in[i].tensor() == nullptr) values_[i] = in[i].number();
@@ -395,6 +412,7 @@ void BecomeView(std::string_view op, const Tensor& x, const Tensor& view) {
 }
 
 void CheckAssignable(std::string_view op, const Tensor& target) {
+  CheckMayWrite(op, target);
   if (target.storage().view() != nullptr && target.storage().view()->IsExpanded(target.shape())) {
     ThrowRecordError(op, FailedPrecondition(target.shape(),
                                             " is expanded: several of its elements are one place "

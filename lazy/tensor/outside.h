@@ -1,0 +1,51 @@
+// Outside: who knows what a function that is traced uses of the tensors from outside of the trace.
+//
+// The journal of such a trace has one if these tensors are parameters of what is traced: an op gets a
+// leaf in the place of their elements, so that nothing is synced, read or copied. Elements can then not
+// be read inside: the function would not see them when it runs.
+#pragma once
+
+#include "absl/status/status.h"
+#include "absl/types/span.h"
+
+#include "lazy/tensor/tensor.h"
+
+namespace lazuli::lazy {
+
+class Outside {
+ public:
+  // That of the trace whose context it is; null for all others.
+  static Outside* Of(const Context& context);
+
+  // The leaf that stands for the elements of a tensor of another context.
+  virtual Value LeafFor(const Tensor& tensor, SiteId site) = 0;
+  // Whether the trace may write to a tensor of another context.
+  virtual bool may_write() const = 0;
+  // The leaf for a storage, that of operand number i or of what that is a view of; without such an
+  // operand, of a tensor without history.
+  Value LeafFor(std::size_t i, Storage& storage, SiteId site);
+
+  // While one lives, these are the operands, some of them perhaps null.
+  class Operands {
+   public:
+    Operands(Outside* outside, absl::Span<const Tensor* const> tensors);  // nothing if it is null
+    ~Operands();
+    Operands(const Operands&) = delete;
+    Operands& operator=(const Operands&) = delete;
+
+   private:
+    Outside* outside_;
+    absl::Span<const Tensor* const> outer_;
+  };
+
+ protected:
+  ~Outside() = default;
+
+ private:
+  absl::Span<const Tensor* const> operands_;
+};
+
+// OK, or why nothing of the context runs: it is that of a trace with an Outside.
+absl::Status CheckRuns(const Context& context);
+
+}  // namespace lazuli::lazy

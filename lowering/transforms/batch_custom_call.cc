@@ -1,0 +1,69 @@
+// The batch rule of custom calls: what is known to take leading dims gets one more of them, anything else
+// runs once for each sample.
+#include <algorithm>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include "ir/hlo/text/parser.h"
+#include "lowering/transforms/batch_rules.h"
+
+namespace lazuli::lowering {
+namespace {
+
+// Calls whose arrays have batch dims in front: those of LAPACK, and the ones that torch_xla and XLA name.
+bool TakesBatchDims(std::string_view target) {
+  constexpr std::string_view kOthers[] = {
+      "Qr",   "Eigh",     "ProductOfElementaryHouseholderReflectors",
+      "TopK", "Sharding", "annotate_device_placement",
+  };
+  return (target.starts_with("lapack_") && target.ends_with("_ffi")) ||
+         std::find(std::begin(kOthers), std::end(kOthers), target) != std::end(kOthers);
+}
+
+// With the batch dim as the one that changes slowest.
+Shape BatchedWithLayout(const BatchScope& s, const Shape& shape) {
+  if (shape.IsTuple()) {
+    std::vector<Shape> elements;
+    for (const Shape& element : shape.tuple()) elements.push_back(BatchedWithLayout(s, element));
+    return Shape::Tuple(std::move(elements));
+  }
+  const Shape batched = s.Batched(shape);
+  if (!shape.has_layout()) return batched;
+  Dims order = Shifted(shape.minor_to_major());
+  order.push_back(0);
+  return batched.WithLayout(order);
+}
+
+}  // namespace
+
+BatchValue BatchCustomCall(BatchScope& s, const hlo::Instruction& i, BatchValues operands) {
+  hlo::CustomCallAttrs attrs = i.attrs_as<hlo::CustomCallAttrs>();
+  const std::string_view target = attrs.custom_call_target;
+  if (i.HasSideEffect()) {
+    return s.Error(
+        Unimplemented("vmap: custom call ", target, " has side effects and no rule for batches"));
+  }
+  std::vector<Op> full;
+  if (target == "lazuli.check_index_range" && !operands[1].batched) {
+    full = {s.Full(operands[0]), operands[1].op};
+  } else if (TakesBatchDims(target)) {
+    full = s.FullOperands(operands);
+  } else {
+    return LoopOverSamples(s, i, operands);
+  }
+  if (!attrs.operand_layout_constraints.empty()) {
+    const auto shapes = hlo::ParseShape(Str("(", attrs.operand_layout_constraints, ")"));
+    if (!shapes.ok()) return s.Error(shapes.status());
+    std::vector<std::string> layouts;
+    for (const Shape& shape : shapes->tuple())
+      layouts.push_back(BatchedWithLayout(s, shape).ToString(/*with_layout=*/true));
+    attrs.operand_layout_constraints = Join(layouts, ", ");
+  }
+  const Shape shape = BatchedWithLayout(s, i.shape());
+  const Op call = s.b.Add(i.opcode(), full, std::move(attrs), {}, &shape);
+  if (call.instruction() != nullptr) call.instruction()->mutable_extra_attrs() = i.extra_attrs();
+  return s.Split(call, true);
+}
+
+}  // namespace lazuli::lowering

@@ -46,12 +46,13 @@ void AddTo(Tensor& sum, Tensor gradient) {
 }
 
 // A gradient that somebody else holds too (another leaf of a sum, the caller) gets a storage of its
-// own, so that changing it in place changes nothing else.
+// own, so that changing it in place changes nothing else. A copy of a leaf needs an op to have a
+// history, which leads to the leaf.
 Tensor OwnElements(Tensor gradient) {
   if (gradient.impl()->use_count() == 1 && gradient.storage().use_count() == 1 &&
       gradient.storage().view() == nullptr)
     return gradient;
-  return Snapshot(gradient);
+  return GradEnabled() && GradEdge(gradient).leaf ? Clone(gradient) : Snapshot(gradient);
 }
 
 // The tensors that Grad() is asked about, by where their gradients arrive, and the nodes on the way

@@ -2,7 +2,6 @@
 
 from lazuli import _C
 from lazuli._C import Tensor
-from lazuli.autograd.grad_mode import enable_grad
 
 
 def _list(tensors):
@@ -11,17 +10,6 @@ def _list(tensors):
 
 def _gradients(given):
     return [] if given is None else _list(given)
-
-
-@enable_grad()
-def _with_history(gradients):
-    """The gradients, with each leaf replaced by a view of it.
-
-    A gradient that arrives unchanged at an input is returned as a copy without a history if it is a
-    leaf, so that the result could not be differentiated for it. The copy of a view has one.
-    """
-    return [g.view_as(g) if g is not None and g.requires_grad and g.is_leaf else g
-            for g in gradients]
 
 
 def grad(outputs, inputs, grad_outputs=None, retain_graph=None, create_graph=False,
@@ -44,8 +32,6 @@ def grad(outputs, inputs, grad_outputs=None, retain_graph=None, create_graph=Fal
     if materialize_grads and allow_unused is False:
         raise ValueError("grad: materialize_grads gives zeros for unused inputs, so allow_unused "
                          "must be True or left out, not False")
-    if create_graph:
-        gradients = _with_history(gradients)
     unused = bool(materialize_grads if allow_unused is None else allow_unused)
     if is_grads_batched:
         found = _batched(outputs, inputs, gradients, retain, create_graph, unused)

@@ -394,6 +394,17 @@ TEST(GradTest, GoesOnWithAHistory) {
   EXPECT_THAT(Values(GradsOf(Sum(first), {x})[0]), ElementsAre(12, 18));
 }
 
+// The gradient of x + 0 with respect to x is what was given, and so are its gradients.
+TEST(GradTest, AGradientThatArrivesUnchangedLeadsToTheOneThatWasGiven) {
+  const Tensor x = Leaf({1, 2}), given = Leaf({3, 4});
+  const Tensor first = lazy::Grad({x + 0.0}, {x}, {given}, {.create_graph = true}, false)[0];
+  EXPECT_NE(first.impl(), given.impl());
+  ASSERT_TRUE(first.requires_grad());
+  EXPECT_THAT(Values(GradsOf(Sum(first * first), {given}, {})[0]), ElementsAre(6, 8));
+  Backward(x + 0.0, given, {.create_graph = true});
+  EXPECT_THAT(Values(GradsOf(Sum(GradOf(x) * 5.0), {given}, {})[0]), ElementsAre(5, 5));
+}
+
 TEST(GradTest, HooksComeFirst) {
   const Tensor x = Leaf({1});
   const Tensor y = x * 2.0;

@@ -11,6 +11,7 @@
 #include "backend/cpu/passes/fold_kernel_reverse.h"
 #include "backend/cpu/runtime/library.h"
 #include "ir/evaluator/dynamic_sizes.h"
+#include "ir/hlo/dot_dims.h"
 #include "ir/support/float_mode.h"
 #include "ir/support/parallel_for.h"
 #include "ir/support/status.h"
@@ -44,6 +45,25 @@ lowering::FusionTarget Target(const OpFilter& filter = {}) {
   return target;
 }
 
+// Whether the library multiplies these matrices of bf16 faster than the same of f32. Products with
+// few rows or columns have kernels of their own, for f32.
+bool MultipliesNarrow(const hlo::Instruction& i) {
+  constexpr int64_t kLeast = 16;
+  static const bool has_instructions = MultipliesBf16();
+  if (!has_instructions || i.opcode() != hlo::Opcode::kDot) return false;
+  const Shape &a = i.operand(0)->shape(), &b = i.operand(1)->shape();
+  if (a.dtype() != DType::kBF16 || b.dtype() != DType::kBF16) return false;
+  const auto& attrs = i.attrs_as<hlo::DotAttrs>();
+  const auto size = [](const Shape& shape, const Dims& dims) {
+    int64_t elements = 1;
+    for (int64_t d : dims) elements *= shape.dim(d);
+    return elements;
+  };
+  return size(a, attrs.lhs_contracting_dims) >= kLeast &&
+         size(a, hlo::FreeDims(a, attrs.lhs_batch_dims, attrs.lhs_contracting_dims)) >= kLeast &&
+         size(b, hlo::FreeDims(b, attrs.rhs_batch_dims, attrs.rhs_contracting_dims)) >= kLeast;
+}
+
 }  // namespace
 
 void AddCpuPipeline(lowering::PassPipeline& pipeline, const OpFilter& filter) {
@@ -54,7 +74,7 @@ void AddCpuPipeline(lowering::PassPipeline& pipeline, const OpFilter& filter) {
   if (KernelsAvailable()) pipeline.Add<lowering::FuseLoops>(Target(filter));
   pipeline.Add<lowering::SplitComplexProducts>();
   // Before layouts, which the widened products want, too.
-  pipeline.Add<lowering::WidenProducts>();
+  pipeline.Add<lowering::WidenProducts>(MultipliesNarrow);
   // After widening: of f32 and f64 alone.
   pipeline.Add<lowering::ReduceVectorProducts>();
   // The library flips the kernel of a gradient convolution while it packs it.

@@ -67,8 +67,10 @@ std::optional<DotPlan> PlanDot(const hlo::Instruction& dot) {
   const auto& attrs = dot.attrs_as<hlo::DotAttrs>();
   const Shape& a = dot.operand(0)->shape();
   const Shape& b = dot.operand(1)->shape();
-  const DType dtype = dot.shape().dtype();
-  if (a.dtype() != dtype || b.dtype() != dtype || dot.shape().has_layout()) return std::nullopt;
+  const DType dtype = a.dtype(),
+              result = dtype == DType::kBF16 ? DType::kF32 : dtype;  // as MatmulSpec has it
+  if (b.dtype() != dtype || dot.shape().dtype() != result || dot.shape().has_layout())
+    return std::nullopt;
   if (a.num_elements() == 0 || b.num_elements() == 0) return std::nullopt;
   const Dims m = hlo::FreeDims(a, attrs.lhs_batch_dims, attrs.lhs_contracting_dims);
   const Dims n = hlo::FreeDims(b, attrs.rhs_batch_dims, attrs.rhs_contracting_dims);

@@ -17,7 +17,8 @@ struct DotPlan {
   std::array<std::optional<StridedCopy>, 2> pack;
 };
 
-// nullopt unless operands and result have one dtype and the result is row major and not empty.
+// nullopt unless operands and result have one dtype, or are bf16 and f32, and the result is row major
+// and not empty.
 std::optional<DotPlan> PlanDot(const hlo::Instruction& dot);
 
 }  // namespace lazuli::cpu

@@ -40,7 +40,9 @@ Shape WithDType(Shape shape, DType dtype) {
   return shape;
 }
 
-absl::StatusOr<bool> WidenIn(hlo::Computation* computation) {
+using Multiplies = std::function<bool(const Instruction&)>;
+
+absl::StatusOr<bool> WidenIn(hlo::Computation* computation, const Multiplies& multiplies) {
   Rewriter rewriter(computation);
   std::unordered_map<Instruction*, Instruction*> wide_operands;  // each is converted once
   const auto operand = [&](Instruction* x) {
@@ -50,10 +52,14 @@ absl::StatusOr<bool> WidenIn(hlo::Computation* computation) {
   };
   for (Instruction* i : computation->PostOrder()) {
     if (!ShouldWiden(*i)) continue;
+    const bool keeps = multiplies && multiplies(*i);
+    if (keeps && i->shape().dtype() == DType::kF32) continue;
     rewriter.set_origin(i);
+    Instruction* const a = i->operand(0);
+    Instruction* const b = i->operand(1);
     Instruction* const wide =
         rewriter.Add(i->opcode(), WithDType(i->shape(), DType::kF32),
-                     {operand(i->operand(0)), operand(i->operand(1))}, i->attrs());
+                     {keeps ? a : operand(a), keeps ? b : operand(b)}, i->attrs());
     rewriter.Replace(i, rewriter.Convert(wide, i->shape().dtype()));
   }
   return rewriter.changed();
@@ -62,7 +68,8 @@ absl::StatusOr<bool> WidenIn(hlo::Computation* computation) {
 }  // namespace
 
 absl::StatusOr<bool> WidenProducts::Run(hlo::Module& module) {
-  return RewriteScheduled(module, WidenIn);
+  return RewriteScheduled(
+      module, [this](hlo::Computation* computation) { return WidenIn(computation, multiplies_); });
 }
 
 }  // namespace lazuli::lowering

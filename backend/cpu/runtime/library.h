@@ -20,7 +20,7 @@ namespace lazuli::cpu {
 
 // c[b,m,n] = sum over k of a[b,m,k] * b[b,k,n]; strides in elements.
 struct MatmulSpec {
-  DType dtype = DType::kF32;
+  DType dtype = DType::kF32;  // of a and b, and of c unless they are bf16: then c is f32
   int64_t batch = 1, m = 0, n = 0, k = 0;
   std::array<int64_t, 3> a_strides{}, b_strides{}, c_strides{};  // {batch, row, column}
   bool b_stays = false;  // many runs may have the same b: a packing of it is worth planning
@@ -102,6 +102,8 @@ absl::StatusOr<LibraryPlan> PlanConvolution(const ConvolutionSpec& spec, int thr
 
 // Whether the calls of this build are oneDNN's: what tests count depends on it.
 bool HasOneDnn();
+// Whether the library multiplies matrices of bf16 by the processor's own instructions for that.
+bool MultipliesBf16();
 // What makes these calls, for reports: "oneDNN 2.6.3".
 std::string LibraryEngine();
 

@@ -66,5 +66,26 @@ TEST(WidenProductsTest, OtherTypesStay) {
     })");
 }
 
+TEST(WidenProductsTest, OperandsThatALibraryMultipliesStay) {
+  const auto multiplies = [](const hlo::Instruction& i) {
+    return i.operand(0)->shape().dtype() == DType::kBF16;
+  };
+  ExpectPass(WidenProducts(multiplies), R"(
+    ENTRY main {
+      a = bf16[4,8] parameter(0)
+      b = bf16[8,3] parameter(1)
+      c = f16[4,8] parameter(2)
+      // CHECK-NOT:  convert(%a)
+      // CHECK:      %e = f32[4,3] dot(%a, %b)
+      // CHECK:      [[D:%[a-z.0-9]+]] = f32[4,3] dot(%a, %b)
+      // CHECK-NEXT: bf16[4,3] convert([[D]])
+      // CHECK:      f32[4,8] convert(%c)
+      d = bf16[4,3] dot(a, b), lhs_contracting_dims={1}, rhs_contracting_dims={0}
+      e = f32[4,3] dot(a, b), lhs_contracting_dims={1}, rhs_contracting_dims={0}
+      f = f16[4,4] dot(c, c), lhs_contracting_dims={1}, rhs_contracting_dims={1}
+      ROOT t = (bf16[4,3], f32[4,3], f16[4,4]) tuple(d, e, f)
+    })");
+}
+
 }  // namespace
 }  // namespace lazuli::lowering

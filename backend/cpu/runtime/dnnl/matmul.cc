@@ -83,14 +83,20 @@ MatmulCut PlanCut(MatmulSpec spec, int threads) {
 
 using Strides = std::array<int64_t, 3>;
 
-Desc MatrixDesc(const MatmulSpec& spec, int64_t rows, int64_t columns, const Strides& strides) {
-  using DataType = dnnl::memory::data_type;
-  if (spec.batch == 1)
-    return Desc({rows, columns}, DataType::f32, dnnl::memory::dims{strides[1], strides[2]});
-  return Desc({spec.batch, rows, columns}, DataType::f32,
-              dnnl::memory::dims{strides[0], strides[1], strides[2]});
+using DataType = dnnl::memory::data_type;
+
+DataType OperandType(const MatmulSpec& spec) {
+  return spec.dtype == DType::kBF16 ? DataType::bf16 : DataType::f32;
 }
-Desc PlainB(const MatmulSpec& spec) { return MatrixDesc(spec, spec.k, spec.n, spec.b_strides); }
+
+Desc MatrixDesc(const MatmulSpec& spec, DataType type, int64_t rows, int64_t columns,
+                const Strides& strides) {
+  if (spec.batch == 1) return Desc({rows, columns}, type, {strides[1], strides[2]});
+  return Desc({spec.batch, rows, columns}, type, {strides[0], strides[1], strides[2]});
+}
+Desc PlainB(const MatmulSpec& spec) {
+  return MatrixDesc(spec, OperandType(spec), spec.k, spec.n, spec.b_strides);
+}
 
 // The plan for parts of one size. `b` may leave its layout to the library.
 class Piece {
@@ -110,9 +116,9 @@ class Piece {
  private:
   using Primitive = dnnl::matmul;
   static Primitive::primitive_desc Describe(const MatmulSpec& spec, const Desc& b) {
-    return {Primitive::desc(MatrixDesc(spec, spec.m, spec.k, spec.a_strides), b,
-                            MatrixDesc(spec, spec.m, spec.n, spec.c_strides)),
-            DnnlUserScratchpad(), DnnlEngine()};
+    const Desc a = MatrixDesc(spec, OperandType(spec), spec.m, spec.k, spec.a_strides),
+               c = MatrixDesc(spec, DataType::f32, spec.m, spec.n, spec.c_strides);
+    return {Primitive::desc(a, b, c), DnnlUserScratchpad(), DnnlEngine()};
   }
   Piece(int64_t columns, const Primitive::primitive_desc& desc, int64_t workers)
       : columns_(columns),
@@ -153,7 +159,7 @@ MatmulSpec PartOf(MatmulSpec spec, const MatmulCut& cut, int64_t part) {
 Pieces PlanPieces(const MatmulSpec& spec, const MatmulCut& cut, int64_t workers, bool packed) {
   const auto plan = [&](int64_t part) {
     const MatmulSpec one = PartOf(spec, cut, part);
-    const Desc any({one.k, one.n}, dnnl::memory::data_type::f32, dnnl::memory::format_tag::any);
+    const Desc any({one.k, one.n}, OperandType(one), dnnl::memory::format_tag::any);
     return Piece(one, packed ? any : PlainB(one), workers);
   };
   Pieces pieces{.first = plan(0), .last = {}};
@@ -190,7 +196,7 @@ class MatmulPacking final : public LibraryPacking {
   MatmulPacking(const MatmulSpec& spec, const MatmulCut& cut, int threads, const Pieces& packed)
       : parts_(cut.along == MatmulCut::Along::kColumns ? cut.parts : 1),
         workers_(WorkersFor(parts_, threads)),
-        from_step_(cut.size * spec.b_strides[2] * static_cast<int64_t>(sizeof(float))),
+        from_step_(cut.size * spec.b_strides[2] * ByteWidth(spec.dtype)),
         to_step_(DnnlBytes(packed.first.b())),
         first_(DnnlReorder(PlainB(parts_ > 1 ? PartOf(spec, cut, 0) : spec), packed.first.b(),
                            workers_)) {
@@ -228,15 +234,15 @@ class DnnlMatmul final : public LibraryCall {
         row_major_a_(spec.a_strides[1] == spec.k && spec.a_strides[2] == 1),
         plain_(PlanPieces(spec, cut, workers_, /*packed=*/false)),
         packed_(PlanPacked(spec, cut, workers_, plain_)) {
-    const auto bytes = [&](const Strides& strides, bool cut_here, int dimension) {
-      return cut_here ? strides[static_cast<std::size_t>(dimension)] * cut.size * kFloat : 0;
+    const auto step = [&](const Strides& strides, bool cut_here, int dimension) {
+      return cut_here ? strides[static_cast<std::size_t>(dimension)] * cut.size : 0;
     };
     const bool rows = cut.along == MatmulCut::Along::kRows,
                columns = cut.along == MatmulCut::Along::kColumns;
     const int dimension = rows ? 1 : columns ? 2 : 0;
-    a_step_ = bytes(spec.a_strides, !columns, dimension);
-    b_step_ = bytes(spec.b_strides, !rows, dimension);
-    c_step_ = bytes(spec.c_strides, true, dimension);
+    a_step_ = step(spec.a_strides, !columns, dimension) * ByteWidth(spec.dtype);
+    b_step_ = step(spec.b_strides, !rows, dimension) * ByteWidth(spec.dtype);
+    c_step_ = step(spec.c_strides, true, dimension) * kFloat;
     if (packed_ && columns) packed_step_ = DnnlBytes(packed_->first.b());
   }
 
@@ -313,7 +319,8 @@ LibraryPlan Plan(const MatmulSpec& spec, int threads) {
 absl::StatusOr<LibraryPlan> PlanMatmul(const MatmulSpec& spec, int threads) {
   if (std::unique_ptr<LibraryCall> call = PlanFewRows(spec, threads))
     return LibraryPlan{std::move(call), nullptr};
-  if (spec.dtype != DType::kF32) return LibraryPlan{PlanEigenMatmul(spec), nullptr};
+  if (spec.dtype != DType::kF32 && spec.dtype != DType::kBF16)
+    return LibraryPlan{PlanEigenMatmul(spec), nullptr};
   try {
     return Plan(spec, threads);
   } catch (const dnnl::error& error) {

@@ -6,6 +6,7 @@
 namespace lazuli::cpu {
 
 bool HasOneDnn() { return true; }
+bool MultipliesBf16() { return dnnl::get_effective_cpu_isa() >= dnnl::cpu_isa::avx512_core_bf16; }
 
 std::string LibraryEngine() {
   const dnnl::version_t& v = *dnnl::version();

@@ -18,6 +18,7 @@ absl::StatusOr<LibraryPlan> PlanMatmul(const MatmulSpec& spec, int threads) {
 absl::StatusOr<LibraryPlan> PlanConvolution(const ConvolutionSpec&, int) { return LibraryPlan(); }
 
 bool HasOneDnn() { return false; }
+bool MultipliesBf16() { return false; }
 
 std::string LibraryEngine() {
   return Str("Eigen ", EIGEN_WORLD_VERSION, ".", EIGEN_MAJOR_VERSION, ".", EIGEN_MINOR_VERSION);

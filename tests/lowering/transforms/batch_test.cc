@@ -90,7 +90,7 @@ uint64_t Number(const char* name, uint64_t otherwise) {
   return value != nullptr ? std::strtoull(value, nullptr, 10) : otherwise;
 }
 
-std::vector<Literal> LeavesOf(const Literal& value) {
+std::vector<Literal> ArraysOf(const Literal& value) {
   std::vector<Literal> leaves;
   ir::ForEachLeaf(value, [&](const Literal& leaf) { leaves.push_back(leaf); });
   return leaves;
@@ -174,11 +174,11 @@ class Samples {
         EXPECT_FALSE(Evaluated(*batched->module, arguments).ok()) << value.status();
         return;
       }
-      expected.push_back(LeavesOf(*value));
+      expected.push_back(ArraysOf(*value));
     }
     const auto value = Evaluated(*batched->module, arguments);
     ASSERT_TRUE(value.ok()) << value.status() << "\n" << batched->module->ToString();
-    CompareLeaves(expected, LeavesOf(*value), batched->results);
+    CompareLeaves(expected, ArraysOf(*value), batched->results);
     if (testing::Test::HasFailure()) ADD_FAILURE() << batched->module->ToString();
   }
 

@@ -9,6 +9,7 @@
 #include "backend/cpu/emit_thunks.h"
 #include "backend/cpu/passes/assign_layouts.h"
 #include "backend/cpu/passes/fold_kernel_reverse.h"
+#include "backend/cpu/runtime/few_rows.h"
 #include "backend/cpu/runtime/library.h"
 #include "ir/evaluator/dynamic_sizes.h"
 #include "ir/hlo/dot_dims.h"
@@ -45,23 +46,28 @@ lowering::FusionTarget Target(const OpFilter& filter = {}) {
   return target;
 }
 
-// Whether the library multiplies these matrices of bf16 faster than the same of f32. Products with
-// few rows or columns have kernels of their own, for f32.
+int64_t SizeOf(const Shape& shape, const Dims& dims) {
+  int64_t size = 1;
+  for (int64_t d : dims) size *= shape.dim(d);
+  return size;
+}
+
+// Whether matrices of bf16 are multiplied as they are, to f32. Those with few rows or columns have a
+// kernel that widens as it reads; for others the processor needs instructions.
 bool MultipliesNarrow(const hlo::Instruction& i) {
   constexpr int64_t kLeast = 16;
   static const bool has_instructions = MultipliesBf16();
-  if (!has_instructions || i.opcode() != hlo::Opcode::kDot) return false;
+  if (i.opcode() != hlo::Opcode::kDot) return false;
   const Shape &a = i.operand(0)->shape(), &b = i.operand(1)->shape();
   if (a.dtype() != DType::kBF16 || b.dtype() != DType::kBF16) return false;
   const auto& attrs = i.attrs_as<hlo::DotAttrs>();
-  const auto size = [](const Shape& shape, const Dims& dims) {
-    int64_t elements = 1;
-    for (int64_t d : dims) elements *= shape.dim(d);
-    return elements;
-  };
-  return size(a, attrs.lhs_contracting_dims) >= kLeast &&
-         size(a, hlo::FreeDims(a, attrs.lhs_batch_dims, attrs.lhs_contracting_dims)) >= kLeast &&
-         size(b, hlo::FreeDims(b, attrs.rhs_batch_dims, attrs.rhs_contracting_dims)) >= kLeast;
+  const int64_t terms = SizeOf(a, attrs.lhs_contracting_dims),
+                rows =
+                    SizeOf(a, hlo::FreeDims(a, attrs.lhs_batch_dims, attrs.lhs_contracting_dims)),
+                columns =
+                    SizeOf(b, hlo::FreeDims(b, attrs.rhs_batch_dims, attrs.rhs_contracting_dims));
+  if (terms < kLeast || std::max(rows, columns) < kLeast) return false;
+  return std::min(rows, columns) <= kMostRows || has_instructions;
 }
 
 }  // namespace

@@ -6,13 +6,11 @@
 #include "backend/cpu/runtime/few_rows_kernels.h"
 #include "backend/cpu/runtime/parts.h"
 #include "ir/support/str.h"
+#include "ir/types/half.h"
 
 namespace lazuli::cpu {
 namespace {
 
-// Up to here the loops beat oneDNN 2.6, whatever the layout (Zen 4, 512 to 4096 terms and columns,
-// nothing packed): with one row by 2 to 4.
-constexpr int64_t kMostRows = 4;
 // Multiplications of a part, which a thread takes at a time.
 constexpr int64_t kPartWork = 1 << 18;
 // Columns of a part: a multiple of these, so that rows of b are read in runs that are long enough for
@@ -25,10 +23,10 @@ constexpr int64_t kEnoughColumnParts = 4, kDotsAtATime = 8;
 
 // What is computed, and how it is cut. Nothing here depends on the number of threads.
 struct FewRowsPlan {
-  MatmulSpec spec;     // with few rows
-  bool swaps = false;  // a and b, rows and columns
-  bool dots = false;   // the terms of b's columns lie side by side, else its columns
-  bool packs_a = false;
+  MatmulSpec spec;       // with few rows
+  bool swaps = false;    // a and b, rows and columns
+  bool dots = false;     // the terms of b's columns lie side by side, else its columns
+  bool packs_a = false;  // as rows of terms, widened
   int64_t products_of_part = 1, product_parts = 1;  // of the batch
   int64_t columns_of_part = 0, column_parts = 1;
   int64_t terms_of_part = 0, term_parts = 1;  // of which the sums are added up in their order
@@ -84,12 +82,13 @@ std::optional<FewRowsPlan> PlanOf(const MatmulSpec& spec, bool swaps) {
   if (s.m > s.n || s.m > kMostRows) return std::nullopt;
   plan.dots = s.b_strides[1] == 1 && s.k > 1;
   if (!plan.dots && s.b_strides[2] != 1) return std::nullopt;
-  plan.packs_a = plan.dots && s.a_strides[2] != 1;
+  plan.packs_a = (plan.dots && s.a_strides[2] != 1) || s.dtype == DType::kBF16;
   Cut(plan);
   return plan;
 }
 
-template <class T>
+// B is the type of both factors, T that of sums and the result.
+template <class T, class B = T>
 class FewRowsMatmul final : public LibraryCall {
  public:
   FewRowsMatmul(const FewRowsPlan& plan, int threads)
@@ -103,14 +102,16 @@ class FewRowsMatmul final : public LibraryCall {
     return (workers_ * lanes_ + plan_.packed() + plan_.sums()) * static_cast<int64_t>(sizeof(T));
   }
   absl::Status Run(const LibraryBuffers& buffers) const override {
-    const auto* a = reinterpret_cast<const T*>(plan_.swaps ? buffers.b : buffers.a);
-    const auto* b = reinterpret_cast<const T*>(plan_.swaps ? buffers.a : buffers.b);
+    const std::byte* const small = plan_.swaps ? buffers.b : buffers.a;
+    const auto* b = reinterpret_cast<const B*>(plan_.swaps ? buffers.a : buffers.b);
     auto* const c = reinterpret_cast<T*>(buffers.result);
     T* const lanes = reinterpret_cast<T*>(buffers.scratch);
     T* const packed = lanes + workers_ * lanes_;
+    const T* a = packed;
     if (plan_.packs_a) {
-      Pack(a, packed);
-      a = packed;
+      Pack(reinterpret_cast<const B*>(small), packed);
+    } else {
+      a = reinterpret_cast<const T*>(small);
     }
     T* const sums = packed + plan_.packed();
     LAZULI_RETURN_IF_ERROR(ForEachPart(plan_.parts(), workers_, [&](Part part) {
@@ -129,7 +130,7 @@ class FewRowsMatmul final : public LibraryCall {
     return splits ? Parts{.count = plan_.column_parts, .a = row_major} : Parts{};
   }
   absl::Status RunPart(const LibraryBuffers& buffers, Part part) const override {
-    RunColumns({reinterpret_cast<const T*>(buffers.b), reinterpret_cast<const T*>(buffers.a),
+    RunColumns({reinterpret_cast<const T*>(buffers.b), reinterpret_cast<const B*>(buffers.a),
                 reinterpret_cast<T*>(buffers.result), nullptr,
                 reinterpret_cast<T*>(buffers.scratch) + part.worker * lanes_},
                0, part.index, 0);
@@ -144,7 +145,8 @@ class FewRowsMatmul final : public LibraryCall {
   int64_t Results() const { return plan_.spec.m * plan_.spec.n; }
 
   struct Arrays {
-    const T *a, *b;
+    const T* a;
+    const B* b;
     T *c, *sums, *lanes;
   };
   void RunCut(const Arrays& arrays, int64_t part) const {
@@ -167,19 +169,19 @@ class FewRowsMatmul final : public LibraryCall {
     const auto& [a, b, c, sums, lanes] = arrays;
     const MatmulSpec& s = plan_.spec;
     const int64_t first = term * plan_.terms_of_part;
-    FewRows<T> product{.a = a + batch * s.a_strides[0],
-                       .a_row = s.a_strides[1],
-                       .a_column = s.a_strides[2],
-                       .b = b + batch * s.b_strides[0] + first * s.b_strides[1],
-                       .b_row = s.b_strides[1],
-                       .b_column = s.b_strides[2],
-                       .c = c + batch * s.c_strides[0],
-                       .c_row = s.c_strides[1],
-                       .c_column = s.c_strides[2],
-                       .rows = s.m,
-                       .k = std::min(plan_.terms_of_part, s.k - first),
-                       .begin = begin,
-                       .end = end};
+    FewRows<T, B> product{.a = a + batch * s.a_strides[0],
+                          .a_row = s.a_strides[1],
+                          .a_column = s.a_strides[2],
+                          .b = b + batch * s.b_strides[0] + first * s.b_strides[1],
+                          .b_row = s.b_strides[1],
+                          .b_column = s.b_strides[2],
+                          .c = c + batch * s.c_strides[0],
+                          .c_row = s.c_strides[1],
+                          .c_column = s.c_strides[2],
+                          .rows = s.m,
+                          .k = std::min(plan_.terms_of_part, s.k - first),
+                          .begin = begin,
+                          .end = end};
     if (plan_.packs_a) {
       product.a = a + batch * s.m * s.k;
       product.a_row = s.k;
@@ -194,13 +196,12 @@ class FewRowsMatmul final : public LibraryCall {
     plan_.dots ? MultiplyDots(product) : AddScaledRows(product, lanes);
   }
 
-  // The terms of a row side by side.
-  void Pack(const T* a, T* packed) const {
+  void Pack(const B* a, T* packed) const {
     const MatmulSpec& s = plan_.spec;
     for (int64_t batch = 0; batch < s.batch; ++batch) {
       for (int64_t i = 0; i < s.m; ++i) {
-        const T* row = a + batch * s.a_strides[0] + i * s.a_strides[1];
-        for (int64_t p = 0; p < s.k; ++p) *packed++ = row[p * s.a_strides[2]];
+        const B* row = a + batch * s.a_strides[0] + i * s.a_strides[1];
+        for (int64_t p = 0; p < s.k; ++p) *packed++ = static_cast<T>(row[p * s.a_strides[2]]);
       }
     }
   }
@@ -228,11 +229,14 @@ class FewRowsMatmul final : public LibraryCall {
 }  // namespace
 
 std::unique_ptr<LibraryCall> PlanFewRows(const MatmulSpec& spec, int threads) {
-  if (spec.dtype != DType::kF32 && spec.dtype != DType::kF64) return nullptr;
+  if (spec.dtype != DType::kF32 && spec.dtype != DType::kF64 && spec.dtype != DType::kBF16)
+    return nullptr;
   std::optional<FewRowsPlan> plan = PlanOf(spec, /*swaps=*/false);
   if (!plan) plan = PlanOf(spec, /*swaps=*/true);
   if (!plan) return nullptr;
   if (spec.dtype == DType::kF32) return std::make_unique<FewRowsMatmul<float>>(*plan, threads);
+  if (spec.dtype == DType::kBF16)
+    return std::make_unique<FewRowsMatmul<float, ir::bfloat16>>(*plan, threads);
   return std::make_unique<FewRowsMatmul<double>>(*plan, threads);
 }
 

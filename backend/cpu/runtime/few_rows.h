@@ -1,7 +1,8 @@
 // Products with few rows, or few columns: what inference with small batches multiplies.
 //
 // Their time is that of reading the large factor once, so it is read where it lies, in long runs, and
-// nothing is packed. Measured against oneDNN by `./lz bench kernels`.
+// nothing is packed; factors of bf16 are widened as they are read. Measured against oneDNN by
+// `./lz bench kernels`.
 #pragma once
 
 #include <memory>
@@ -10,7 +11,12 @@
 
 namespace lazuli::cpu {
 
-// Null where another call is faster, and for dtypes other than f32 and f64. Values do not depend on
+// Up to here the loops beat oneDNN 2.6, whatever the layout (Zen 4, 512 to 4096 terms and columns,
+// nothing packed): with one row by 2 to 4.
+inline constexpr int64_t kMostRows = 4;
+
+// Null where another call is faster, and for dtypes other than f32, f64 and bf16, of which the result is
+// f32. Values do not depend on
 // the number of threads.
 std::unique_ptr<LibraryCall> PlanFewRows(const MatmulSpec& spec, int threads);
 

@@ -21,6 +21,14 @@ template <class V, class T>
 [[gnu::always_inline]] inline void Load(const T* from, V& v) {
   std::memcpy(&v, from, sizeof v);
 }
+// The bits of a bf16 are the upper ones of the f32.
+template <class V>
+[[gnu::always_inline]] inline void Load(const ir::bfloat16* from, V& v) {
+  constexpr int kLanes = sizeof v / sizeof(float);
+  Vector<uint16_t, kLanes> narrow;
+  std::memcpy(&narrow, from, sizeof narrow);
+  v = reinterpret_cast<V>(__builtin_convertvector(narrow, Vector<uint32_t, kLanes>) << 16);
+}
 
 // Sums of neighbours: those of u, then those of v.
 template <class V, std::size_t... kIndex>
@@ -50,10 +58,11 @@ template <class T, int kLanes, int kParts, int kCount>
 }
 
 // kRows x kColumns results, whose sums are in registers.
-template <class T, int kLanes, int kRows, int kColumns>
-[[gnu::always_inline]] inline void DotTile(const FewRows<T>& t, int64_t i, int64_t j) {
+template <class T, int kLanes, int kRows, int kColumns, class B>
+[[gnu::always_inline]] inline void DotTile(const FewRows<T, B>& t, int64_t i, int64_t j) {
   using V = Vector<T, kLanes>;
-  const T *a = t.a + i * t.a_row, *b = t.b + j * t.b_column;
+  const T* const a = t.a + i * t.a_row;
+  const B* const b = t.b + j * t.b_column;
   V sums[kRows][kColumns] = {};
   int64_t p = 0;
   for (; p + kLanes <= t.k; p += kLanes) {
@@ -75,22 +84,23 @@ template <class T, int kLanes, int kRows, int kColumns>
     T* const c = t.c + (i + r) * t.c_row + j * t.c_column;
 #pragma GCC unroll 8
     for (int q = 0; q < kColumns; ++q) {
-      for (int64_t s = p; s < t.k; ++s) results[q] += a[r * t.a_row + s] * b[q * t.b_column + s];
+      for (int64_t s = p; s < t.k; ++s)
+        results[q] += a[r * t.a_row + s] * static_cast<T>(b[q * t.b_column + s]);
       c[q * t.c_column] = results[q];
     }
   }
 }
 
-template <class T, int kLanes, int kColumns>
-[[gnu::always_inline]] inline void DotColumns(const FewRows<T>& t, int64_t j) {
+template <class T, int kLanes, int kColumns, class B>
+[[gnu::always_inline]] inline void DotColumns(const FewRows<T, B>& t, int64_t j) {
   int64_t i = 0;
   for (; i + 4 <= t.rows; i += 4) DotTile<T, kLanes, 4, kColumns>(t, i, j);
   for (; i + 2 <= t.rows; i += 2) DotTile<T, kLanes, 2, kColumns>(t, i, j);
   for (; i < t.rows; ++i) DotTile<T, kLanes, 1, kColumns>(t, i, j);
 }
 
-template <class T, int kLanes>
-[[gnu::always_inline]] inline void AllDots(const FewRows<T>& t) {
+template <class T, int kLanes, class B>
+[[gnu::always_inline]] inline void AllDots(const FewRows<T, B>& t) {
   int64_t j = t.begin;
   if (t.rows == 1) {
     for (; j + 8 <= t.end; j += 8) DotTile<T, kLanes, 1, 8>(t, 0, j);
@@ -109,11 +119,12 @@ struct LaneSums {
 
 // Adds the terms p, p + kLanes, ..., kTerms of them, to their lane of `count` columns from j on. The
 // first ones make the lane.
-template <class T, int kLanes, int kTerms>
-[[gnu::always_inline]] inline void AddTerms(const FewRows<T>& t, const LaneSums<T>& sums, int64_t p,
-                                            int64_t j, int64_t count) {
+template <class T, int kLanes, int kTerms, class B>
+[[gnu::always_inline]] inline void AddTerms(const FewRows<T, B>& t, const LaneSums<T>& sums,
+                                            int64_t p, int64_t j, int64_t count) {
   using V = Vector<T, kLanes>;
-  const T *a = t.a + p * t.a_column, *b = t.b + p * t.b_row + j;
+  const T* const a = t.a + p * t.a_column;
+  const B* const b = t.b + p * t.b_row + j;
   const int64_t a_step = kLanes * t.a_column, b_step = kLanes * t.b_row;
   const bool is_first = p < kLanes;
   int64_t q = 0;
@@ -135,16 +146,17 @@ template <class T, int kLanes, int kTerms>
       T* const lane = sums.at(i, p % kLanes) + q;
       T sum = is_first ? T{} : *lane;
 #pragma GCC unroll 8
-      for (int d = 0; d < kTerms; ++d) sum += a[i * t.a_row + d * a_step] * b[d * b_step + q];
+      for (int d = 0; d < kTerms; ++d)
+        sum += a[i * t.a_row + d * a_step] * static_cast<T>(b[d * b_step + q]);
       *lane = sum;
     }
   }
 }
 
 // c from the lanes, neighbours first, and from the terms from p on, as DotTile has them.
-template <class T, int kLanes>
-[[gnu::always_inline]] inline void AddLanes(const FewRows<T>& t, const LaneSums<T>& sums, int64_t p,
-                                            int64_t j, int64_t count) {
+template <class T, int kLanes, class B>
+[[gnu::always_inline]] inline void AddLanes(const FewRows<T, B>& t, const LaneSums<T>& sums,
+                                            int64_t p, int64_t j, int64_t count) {
   for (int64_t i = 0; i < t.rows; ++i) {
     const T* a = t.a + i * t.a_row;
     for (int lanes = p > 0 ? kLanes : 0; lanes > 1; lanes /= 2) {
@@ -158,14 +170,14 @@ template <class T, int kLanes>
     for (int64_t q = 0; q < count; ++q) {
       T sum = p > 0 ? total[q] : T{};
       for (int64_t s = p; s < t.k; ++s)
-        sum += a[s * t.a_column] * t.b[s * t.b_row + (j + q) * t.b_column];
+        sum += a[s * t.a_column] * static_cast<T>(t.b[s * t.b_row + (j + q) * t.b_column]);
       t.c[i * t.c_row + (j + q) * t.c_column] = sum;
     }
   }
 }
 
-template <class T, int kLanes>
-[[gnu::always_inline]] inline void AllRows(const FewRows<T>& t, T* scratch, int64_t block) {
+template <class T, int kLanes, class B>
+[[gnu::always_inline]] inline void AllRows(const FewRows<T, B>& t, T* scratch, int64_t block) {
   constexpr int kTerms = 8;
   const LaneSums<T> sums{scratch, kLanes, block};
   for (int64_t j = t.begin; j < t.end; j += block) {
@@ -183,57 +195,57 @@ template <class T, int kLanes>
   }
 }
 
-template <class T>
+template <class T, class B>
 struct Loops {
-  void (*dots)(const FewRows<T>&);
-  void (*rows)(const FewRows<T>&, T* scratch, int64_t block);
+  void (*dots)(const FewRows<T, B>&);
+  void (*rows)(const FewRows<T, B>&, T* scratch, int64_t block);
   int64_t lanes;
 };
 
-template <class T>
-void DotsAnywhere(const FewRows<T>& t) {
+template <class T, class B>
+void DotsAnywhere(const FewRows<T, B>& t) {
   AllDots<T, 16 / sizeof(T)>(t);
 }
-template <class T>
-void RowsAnywhere(const FewRows<T>& t, T* scratch, int64_t block) {
+template <class T, class B>
+void RowsAnywhere(const FewRows<T, B>& t, T* scratch, int64_t block) {
   AllRows<T, 16 / sizeof(T)>(t, scratch, block);
 }
 
 #if defined(__x86_64__)
 #define LAZULI_AVX512 gnu::target("avx512f,avx512vl,avx512dq,fma,prefer-vector-width=512")
-template <class T>
-[[gnu::target("avx2,fma")]] void DotsAvx2(const FewRows<T>& t) {
+template <class T, class B>
+[[gnu::target("avx2,fma")]] void DotsAvx2(const FewRows<T, B>& t) {
   AllDots<T, 32 / sizeof(T)>(t);
 }
-template <class T>
-[[gnu::target("avx2,fma")]] void RowsAvx2(const FewRows<T>& t, T* scratch, int64_t block) {
+template <class T, class B>
+[[gnu::target("avx2,fma")]] void RowsAvx2(const FewRows<T, B>& t, T* scratch, int64_t block) {
   AllRows<T, 32 / sizeof(T)>(t, scratch, block);
 }
-template <class T>
-[[LAZULI_AVX512]] void DotsAvx512(const FewRows<T>& t) {
+template <class T, class B>
+[[LAZULI_AVX512]] void DotsAvx512(const FewRows<T, B>& t) {
   AllDots<T, 64 / sizeof(T)>(t);
 }
-template <class T>
-[[LAZULI_AVX512]] void RowsAvx512(const FewRows<T>& t, T* scratch, int64_t block) {
+template <class T, class B>
+[[LAZULI_AVX512]] void RowsAvx512(const FewRows<T, B>& t, T* scratch, int64_t block) {
   AllRows<T, 64 / sizeof(T)>(t, scratch, block);
 }
 #undef LAZULI_AVX512
 #endif
 
-template <class T>
-Loops<T> BestLoops() {
+template <class T, class B>
+Loops<T, B> BestLoops() {
 #if defined(__x86_64__)
   if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512vl") &&
       __builtin_cpu_supports("avx512dq"))
-    return {DotsAvx512<T>, RowsAvx512<T>, 64 / sizeof(T)};
+    return {DotsAvx512<T, B>, RowsAvx512<T, B>, 64 / sizeof(T)};
   if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma"))
-    return {DotsAvx2<T>, RowsAvx2<T>, 32 / sizeof(T)};
+    return {DotsAvx2<T, B>, RowsAvx2<T, B>, 32 / sizeof(T)};
 #endif
-  return {DotsAnywhere<T>, RowsAnywhere<T>, 16 / sizeof(T)};
+  return {DotsAnywhere<T, B>, RowsAnywhere<T, B>, 16 / sizeof(T)};
 }
-template <class T>
-const Loops<T>& LoopsHere() {
-  static const Loops<T> loops = BestLoops<T>();
+template <class T, class B>
+const Loops<T, B>& LoopsHere() {
+  static const Loops<T, B> loops = BestLoops<T, B>();
   return loops;
 }
 
@@ -244,24 +256,28 @@ int64_t ColumnsOfLanes(int64_t rows, int64_t columns) {
 
 }  // namespace
 
-template <class T>
-void MultiplyDots(const FewRows<T>& product) {
-  LoopsHere<T>().dots(product);
+template <class T, class B>
+void MultiplyDots(const FewRows<T, B>& product) {
+  LoopsHere<T, B>().dots(product);
 }
 template <class T>
 int64_t AddedRowsScratch(int64_t rows, int64_t columns) {
-  return rows * LoopsHere<T>().lanes * ColumnsOfLanes(rows, columns);
+  return rows * LoopsHere<T, T>().lanes * ColumnsOfLanes(rows, columns);
 }
-template <class T>
-void AddScaledRows(const FewRows<T>& product, T* scratch) {
-  LoopsHere<T>().rows(product, scratch, ColumnsOfLanes(product.rows, product.end - product.begin));
+template <class T, class B>
+void AddScaledRows(const FewRows<T, B>& product, T* scratch) {
+  LoopsHere<T, B>().rows(product, scratch,
+                         ColumnsOfLanes(product.rows, product.end - product.begin));
 }
 
-template void MultiplyDots<float>(const FewRows<float>&);
-template void MultiplyDots<double>(const FewRows<double>&);
-template void AddScaledRows<float>(const FewRows<float>&, float*);
+#define LAZULI_FEW_ROWS(T, B)                             \
+  template void MultiplyDots<T, B>(const FewRows<T, B>&); \
+  template void AddScaledRows<T, B>(const FewRows<T, B>&, T*);
+LAZULI_FEW_ROWS(float, float)
+LAZULI_FEW_ROWS(float, ir::bfloat16)
+LAZULI_FEW_ROWS(double, double)
+#undef LAZULI_FEW_ROWS
 template int64_t AddedRowsScratch<float>(int64_t, int64_t);
-template void AddScaledRows<double>(const FewRows<double>&, double*);
 template int64_t AddedRowsScratch<double>(int64_t, int64_t);
 
 }  // namespace lazuli::cpu

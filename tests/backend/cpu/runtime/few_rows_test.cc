@@ -9,6 +9,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "ir/types/half.h"
 #include "ir/types/shape.h"
 
 namespace lazuli::cpu {
@@ -36,14 +37,14 @@ std::vector<T> Numbers(int64_t count, uint32_t seed) {
   std::vector<T> numbers(static_cast<std::size_t>(count));
   for (T& number : numbers) {
     seed = seed * 1664525 + 1013904223;
-    number = static_cast<T>(static_cast<int32_t>(seed)) / static_cast<T>(1u << 31);
+    number = static_cast<T>(static_cast<double>(static_cast<int32_t>(seed)) / (1u << 31));
   }
   return numbers;
 }
 
-template <class T>
-std::vector<T> Multiply(const LibraryCall& call, const MatmulSpec& spec, const std::vector<T>& a,
-                        const std::vector<T>& b) {
+template <class T, class B>
+std::vector<T> Multiply(const LibraryCall& call, const MatmulSpec& spec, const std::vector<B>& a,
+                        const std::vector<B>& b) {
   const T nan = std::numeric_limits<T>::quiet_NaN();
   std::vector<T> c(static_cast<std::size_t>(spec.batch * spec.m * spec.n), nan);
   std::vector<std::byte> scratch(static_cast<std::size_t>(call.scratch_bytes()), std::byte{0xff});
@@ -54,19 +55,19 @@ std::vector<T> Multiply(const LibraryCall& call, const MatmulSpec& spec, const s
   return c;
 }
 
-template <class T>
+template <class T, class B>
 void ExpectIsTheProduct(const MatmulSpec& spec) {
   SCOPED_TRACE(testing::Message() << spec.batch << " of " << spec.m << "x" << spec.k << "x"
                                   << spec.n << ", strides " << spec.a_strides[1] << " "
                                   << spec.b_strides[1]);
   const auto call = PlanFewRows(spec, 2);
   ASSERT_NE(call, nullptr);
-  const std::vector<T> a = Numbers<T>(spec.batch * spec.m * spec.k, 1),
-                       b = Numbers<T>(spec.batch * spec.k * spec.n, 2),
-                       c = Multiply<T>(*call, spec, a, b);
+  const std::vector<B> a = Numbers<B>(spec.batch * spec.m * spec.k, 1),
+                       b = Numbers<B>(spec.batch * spec.k * spec.n, 2);
+  const std::vector<T> c = Multiply<T>(*call, spec, a, b);
   const double bound = static_cast<double>(spec.k) * std::numeric_limits<T>::epsilon();
-  const auto at = [](const std::vector<T>& x, const std::array<int64_t, 3>& strides, int64_t batch,
-                     int64_t i, int64_t j) {
+  const auto at = [](const auto& x, const std::array<int64_t, 3>& strides, int64_t batch, int64_t i,
+                     int64_t j) {
     return static_cast<double>(
         x[static_cast<std::size_t>(batch * strides[0] + i * strides[1] + j * strides[2])]);
   };
@@ -85,7 +86,7 @@ void ExpectIsTheProduct(const MatmulSpec& spec) {
     EXPECT_EQ(Multiply<T>(*PlanFewRows(spec, threads), spec, a, b), c);
 }
 
-template <class T>
+template <class T, class B = T>
 void ExpectProducts(DType dtype) {
   for (const auto& [m, k, n] : std::initializer_list<std::array<int64_t, 3>>{{1, 1, 1},
                                                                              {1, 1, 5},
@@ -101,18 +102,33 @@ void ExpectProducts(DType dtype) {
                                                                              {1, 200, 2500}}) {
     for (const bool a_transposed : {false, true}) {
       for (const bool b_transposed : {false, true}) {
-        ExpectIsTheProduct<T>(SpecOf(dtype, 1, m, k, n, a_transposed, b_transposed));
-        ExpectIsTheProduct<T>(SpecOf(dtype, 3, m, k, n, a_transposed, b_transposed));
+        ExpectIsTheProduct<T, B>(SpecOf(dtype, 1, m, k, n, a_transposed, b_transposed));
+        ExpectIsTheProduct<T, B>(SpecOf(dtype, 3, m, k, n, a_transposed, b_transposed));
       }
     }
     // Few columns.
-    ExpectIsTheProduct<T>(SpecOf(dtype, 2, n + 20, k, m, false, false));
-    ExpectIsTheProduct<T>(SpecOf(dtype, 1, n + 20, k, m, true, true));
+    ExpectIsTheProduct<T, B>(SpecOf(dtype, 2, n + 20, k, m, false, false));
+    ExpectIsTheProduct<T, B>(SpecOf(dtype, 1, n + 20, k, m, true, true));
   }
 }
 
 TEST(FewRowsTest, ProductsOfFloats) { ExpectProducts<float>(DType::kF32); }
+TEST(FewRowsTest, ProductsOfNarrowFloats) { ExpectProducts<float, ir::bfloat16>(DType::kBF16); }
 TEST(FewRowsTest, ProductsOfDoubles) { ExpectProducts<double>(DType::kF64); }
+
+// Widening is exact, so the values are those of the widened factors.
+TEST(FewRowsTest, NotABitDependsOnWhoWidens) {
+  for (const bool b_transposed : {false, true}) {
+    const MatmulSpec narrow = SpecOf(DType::kBF16, 2, 3, 700, 500, false, b_transposed);
+    MatmulSpec wide = narrow;
+    wide.dtype = DType::kF32;
+    const auto a = Numbers<ir::bfloat16>(2 * 3 * 700, 1),
+               b = Numbers<ir::bfloat16>(2 * 700 * 500, 2);
+    const auto widened = [](const auto& x) { return std::vector<float>(x.begin(), x.end()); };
+    EXPECT_EQ(Multiply<float>(*PlanFewRows(narrow, 2), narrow, a, b),
+              Multiply<float>(*PlanFewRows(wide, 2), wide, widened(a), widened(b)));
+  }
+}
 
 // Rows x columns in memory as columns x rows.
 std::vector<float> Transposed(const std::vector<float>& x, int64_t rows, int64_t columns) {

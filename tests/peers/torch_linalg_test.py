@@ -4,7 +4,7 @@
     torch_linalg_test.py FOLDER      FOLDER holds the package lazuli, as build/PRESET/python does
 
 Gradients of functions that read one triangle, as they are without a function around them; the texts of errors that a run finds; names
-of results; and the programs, which jaxlib runs as they are.
+of results; models that train for 20 steps with equal losses; and the programs, which jaxlib runs as they are.
 """
 
 import pathlib
@@ -143,6 +143,79 @@ def names_case(name):
     return check
 
 
+# --- models: (parameters, loss) of a library
+def gaussian_process(t):
+    """The likelihood of observations under a Gaussian process, by its kernel's length, scale and noise (Rasmussen and Williams, 2006)."""
+    x = np.linspace(-2, 2, 15)
+    y, squares = t.tensor(np.sin(3 * x)[:, None]), t.tensor((x[:, None] - x) ** 2)
+    parameters = [t.tensor(v, dtype=t.float64, requires_grad=True) for v in (0.2, -0.3, -1.0)]
+
+    def loss():
+        length, scale, noise = (p.exp() for p in parameters)
+        root = t.linalg.cholesky(scale * t.exp(-squares / (2 * length ** 2)) + noise * t.eye(len(x), dtype=t.float64))
+        return t.linalg.solve_triangular(root, y, upper=False).pow(2).sum() / 2 + root.diagonal().log().sum()
+
+    return parameters, loss
+
+
+def normalising_flow(t):
+    """The likelihood of points that linear maps and tanh bring from a normal distribution: by slogdet and derivatives."""
+    rng = np.random.default_rng(2)
+    points = t.tensor(rng.normal(size=(20, 4)) @ rng.normal(size=(4, 4)))
+    matrices = [t.tensor(np.eye(4) + rng.normal(size=(4, 4)) * 0.2, requires_grad=True) for _ in range(3)]
+    shifts = [t.tensor(rng.normal(size=4) * 0.1, requires_grad=True) for _ in range(3)]
+
+    def loss():
+        x, volume = points, 0
+        for matrix, shift in zip(matrices, shifts, strict=True):
+            x = x @ matrix + shift
+            curved = x + 0.5 * t.tanh(x)
+            volume = volume + t.linalg.slogdet(matrix)[1] + (1 + 0.5 / t.cosh(x) ** 2).log().sum(-1)
+            x = curved
+        return (x.pow(2).sum(-1) / 2 - volume).mean()
+
+    return [*matrices, *shifts], loss
+
+
+def kalman_filter(t):
+    """The likelihood of observations of a linear system, step by step, by its matrices and noises (Kalman, 1960)."""
+    rng = np.random.default_rng(3)
+    seen = t.tensor(np.cumsum(rng.normal(size=(8, 2)), 0))
+    moves, sees = (t.tensor(np.eye(n, 3) + rng.normal(size=(n, 3)) * 0.1, requires_grad=True) for n in (3, 2))
+    noises = [t.tensor(rng.normal(size=n) * 0.1, requires_grad=True) for n in (3, 2)]
+
+    def loss():
+        state, spread = t.zeros(3, dtype=t.float64), t.eye(3, dtype=t.float64)
+        total = 0
+        for step in seen:
+            state, spread = moves @ state, moves @ spread @ moves.T + t.diag(noises[0].exp())
+            miss, wide = step - sees @ state, sees @ spread @ sees.T + t.diag(noises[1].exp())
+            gain = t.linalg.solve(wide, sees @ spread).T
+            total = total + t.linalg.slogdet(wide)[1] + miss @ t.linalg.inv(wide) @ miss
+            state, spread = state + gain @ miss, spread - gain @ sees @ spread
+        return total / 2
+
+    return [moves, sees, *noises], loss
+
+
+def training_case(model):
+    def check():
+        losses = []
+        for t in (lz, torch):
+            parameters, loss = model(t)
+            optimizer = t.optim.Adam(parameters, 0.05)
+            losses.append([])
+            for _ in range(20):
+                optimizer.zero_grad()
+                value = loss()
+                value.backward()
+                optimizer.step()
+                losses[-1].append(float(value))
+        assert losses[1][-1] < losses[1][0] - 1, losses[1]
+        np.testing.assert_allclose(*losses, rtol=1e-8)
+    return check
+
+
 # --- programs on jaxlib
 def programs():
     square, tall, wide = positive(2, 3, 3), array(2, 4, 2), array(2, 3, 5)
@@ -179,6 +252,7 @@ def main():
     cases = {f"gradient of {n}, {d} {dims}": gradient_case(n, d, dims) for n in TRIANGLES for d in DTYPES for dims in ((3, 3), (2, 4, 4))}
     cases |= {f"error of {n}{' in a batch' if batch else ''}": error_case(n, batch) for n in ERRORS for batch in (False, True)}
     cases |= {f"names of {n}": names_case(n) for n in NAMED}
+    cases |= {f"training of {model.__name__}": training_case(model) for model in (gaussian_process, normalising_flow, kalman_filter)}
     cases |= {f"program {n}": program_case(function, operands) for n, function, operands in programs()}
     return report(cases, "cases")
 

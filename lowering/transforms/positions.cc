@@ -132,19 +132,6 @@ Op ElementsAt(Builder& b, Op x, Op positions) {
   return Choose(Less(at, at.Number(static_cast<double>(count))), taken, taken.Number(0)).op;
 }
 
-Op AddedAt(Builder& b, const Shape& shape, Op positions, Op elements) {
-  const hlo::ScatterAttrs attrs{.update_window_dims = {},
-                                .inserted_window_dims = {0},
-                                .scatter_dims_to_operand_dims = {0},
-                                .input_batching_dims = {},
-                                .scatter_indices_batching_dims = {},
-                                .index_vector_dim = positions.rank(),
-                                .indices_are_sorted = false,
-                                .unique_indices = false};
-  const Op zeros = b.Full(Shape(shape.dtype(), {shape.num_elements()}), 0);
-  return b.Reshape(b.Scatter(zeros, positions, elements, attrs, Opcode::kAdd), shape.dims());
-}
-
 Op IsScattered(Builder& b, const Shape& operand, Op indices, const Shape& updates,
                const hlo::ScatterAttrs& attrs) {
   const hlo::GatherAttrs gather = GatherOf(attrs, operand, updates);

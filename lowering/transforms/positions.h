@@ -16,8 +16,6 @@ Op ExtremePositions(Builder& b, Op x, const hlo::Window& window, Opcode monoid);
 Op SelectedPositions(Builder& b, Op x, const hlo::Window& window, hlo::Computation& select);
 // The elements of x at row-major positions, 0 where a position is none of x.
 Op ElementsAt(Builder& b, Op x, Op positions);
-// Zeros of the shape, with each of `elements` added at its position, if it is one.
-Op AddedAt(Builder& b, const Shape& shape, Op positions, Op elements);
 
 // What scatter with these attributes would add up to, the other way round: for each update the element
 // of x at its place, 0 where scatter would leave it out.

@@ -64,7 +64,7 @@ std::string ProblemOfTangents(const hlo::Module& module, const std::vector<ir::L
 }
 
 // Uses whose tangents are not those of differences, with a part of the problem.
-const std::map<std::string, std::string> kExceptions = {
+const std::map<std::string, std::string> kOtherTangents = {
     {"clamp", "the tangent 0, not"},        // equal bounds: 0 for each, as in JAX
     {"reduce-precision", "not 0"},          // steps, which are taken for what they round
     {"rng uniform", "the tangent 0, not"},  // other numbers at each evaluation
@@ -88,8 +88,8 @@ TEST(JvpTest, EveryUseOfAnOpcodeHasTheTangentOfFiniteDifferences) {
     std::mt19937 random(7);
     const std::vector<ir::Literal> x = ArgumentsOf(name, *module, random);
     const std::string problem = ProblemOfTangents(*module, x, random);
-    const auto exception = kExceptions.find(name);
-    if (exception == kExceptions.end())
+    const auto exception = kOtherTangents.find(name);
+    if (exception == kOtherTangents.end())
       EXPECT_EQ(problem, "") << name;
     else
       EXPECT_THAT(problem, HasSubstr(exception->second)) << name;

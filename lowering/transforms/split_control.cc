@@ -1,0 +1,233 @@
+// Loops and branches cut in two.
+#include <algorithm>
+#include <utility>
+
+#include "ir/evaluator/evaluator.h"
+#include "ir/support/status.h"
+#include "lowering/transforms/counted_loop.h"
+#include "lowering/transforms/splitter.h"
+
+namespace lazuli::lowering {
+namespace {
+
+Mask LinearParts(absl::Span<const SplitPart> parts) {
+  Mask mask;
+  for (const SplitPart& part : parts) mask.push_back(part.is_linear());
+  return mask;
+}
+
+std::vector<Op> KnownParts(absl::Span<const SplitPart> parts) {
+  std::vector<Op> all;
+  for (const SplitPart& part : parts) {
+    if (!part.is_linear()) all.push_back(part.known);
+  }
+  return all;
+}
+
+}  // namespace
+
+// A loop on its way: what is known of the state's parts and of the residuals of its body.
+struct Splitter::Loop {
+  int64_t count;
+  Mask linear;
+  std::vector<SplitPart> begin;
+  std::vector<StateStep> steps;
+  SplitComputation body;
+
+  // Position of a part among those of its side.
+  std::size_t Position(std::size_t part) const {
+    std::size_t position = 0;
+    for (std::size_t k = 0; k < part; ++k) position += linear[k] == linear[part] ? 1 : 0;
+    return position;
+  }
+  // A residual that is the same in all steps or a counter is not stacked.
+  bool IsStacked(std::size_t residual) const {
+    const std::optional<std::size_t> part = body.parameter_of[residual];
+    return !part || (!steps[*part].is_invariant && !steps[*part].increment);
+  }
+};
+
+std::vector<Op> Splitter::AddKnownLoop(const Loop& loop) {
+  std::vector<Op> state;
+  for (std::size_t k = 0; k < loop.linear.size(); ++k) {
+    if (!loop.linear[k]) state.push_back(loop.begin[k].known);
+  }
+  const std::size_t count = state.size();
+  for (std::size_t r = 0; r < loop.body.residuals.size(); ++r) {
+    if (loop.IsStacked(r)) state.push_back(EmptyStack(known, loop.body.residuals[r], loop.count));
+  }
+  const auto step = [&](Builder& b, Op number, absl::Span<const Op> at, auto) {
+    const std::vector<Op> made = CopyInto(b, *loop.body.known, at.first(count));
+    std::vector<Op> next(made.begin(), made.begin() + static_cast<std::ptrdiff_t>(count));
+    std::size_t residual = count;
+    for (std::size_t r = 0; r < loop.body.residuals.size(); ++r) {
+      const std::optional<std::size_t> part = loop.body.parameter_of[r];
+      const Op value = part ? at[loop.Position(*part)] : made[residual++];
+      if (loop.IsStacked(r)) next.push_back(WithElement(b, at[next.size()], number, value));
+    }
+    return next;
+  };
+  return AddCountedLoop(known, loop.count, /*is_backward=*/false, state, {}, step);
+}
+
+std::vector<Op> Splitter::AddLinearLoop(const Loop& loop, absl::Span<const Op> stacks) {
+  std::vector<Op> state, fixed;
+  for (std::size_t k = 0; k < loop.linear.size(); ++k) {
+    if (loop.linear[k]) state.push_back(InLinear(loop.begin[k]));
+  }
+  std::size_t next_stack = 0;
+  for (std::size_t r = 0; r < loop.body.residuals.size(); ++r)
+    fixed.push_back(InLinear(loop.IsStacked(r) ? stacks[next_stack++]
+                                               : loop.begin[*loop.body.parameter_of[r]].known));
+  const auto step = [&](Builder& b, Op number, absl::Span<const Op> at, absl::Span<const Op> same) {
+    std::vector<Op> operands(at.begin(), at.end());
+    for (std::size_t r = 0; r < same.size(); ++r) {
+      if (loop.IsStacked(r)) {
+        operands.push_back(ElementOf(b, same[r], number));
+        continue;
+      }
+      const StateStep& change = loop.steps[*loop.body.parameter_of[r]];
+      operands.push_back(change.is_invariant ? same[r]
+                                             : CounterAt(b, same[r], number, *change.increment));
+    }
+    return CopyInto(b, *loop.body.linear, operands);
+  };
+  return AddCountedLoop(linear, loop.count, /*is_backward=*/false, state, fixed, step);
+}
+
+absl::StatusOr<std::vector<SplitPart>> Splitter::SplitWhile(const hlo::Instruction& i,
+                                                            const std::vector<SplitPart>& begin) {
+  hlo::Computation &condition = *i.called()[0], &body = *i.called()[1];
+  Loop loop{0, DependentState(body, LinearParts(begin)), begin, StepsOfState(body), {}};
+  std::vector<std::optional<Literal>> values, same(begin.size());
+  for (std::size_t k = 0; k < begin.size(); ++k) {
+    values.push_back(loop.linear[k] ? std::nullopt : constants.ValueOf(begin[k].known));
+    if (loop.steps[k].is_invariant) same[k] = values[k];
+  }
+  const std::optional<int64_t> count = StepCount(*known.module(), condition, body, values);
+  if (!count)
+    return hlo::AtInstruction(
+        Unimplemented("no reverse-mode derivative of a while loop whose number of steps is not "
+                      "known before it runs; forward mode (jvp) has one"),
+        i);
+  if (*count == 0) return begin;
+  loop.count = *count;
+  LAZULI_ASSIGN_OR_RETURN(loop.body, Split(*known.module(), body, loop.linear, loop.linear, same));
+  const std::vector<Op> known_end = AddKnownLoop(loop);
+  std::vector<SplitPart> end(begin.size());
+  std::size_t next = 0;
+  for (std::size_t k = 0; k < end.size(); ++k) {
+    if (!loop.linear[k]) end[k] = Known(known_end[next++]);
+  }
+  const std::vector<SplitPart> stacks = Known(absl::MakeConstSpan(known_end).subspan(next));
+  const std::vector<Op> linear_end = AddLinearLoop(loop, KnownParts(stacks));
+  next = 0;
+  for (std::size_t k = 0; k < end.size(); ++k) {
+    if (loop.linear[k]) end[k].linear = linear_end[next++];
+  }
+  return end;
+}
+
+namespace {
+
+// Places for the residuals of branches, of which one runs: those of one shape share a place.
+struct Places {
+  std::vector<Shape> shapes;
+  std::vector<std::vector<std::size_t>> of_branch;  // by residual that is no parameter
+
+  void AddBranch(const SplitComputation& branch) {
+    std::vector<bool> taken(shapes.size(), false);
+    of_branch.emplace_back();
+    for (std::size_t r = 0; r < branch.residuals.size(); ++r) {
+      if (branch.parameter_of[r]) continue;
+      std::size_t place = 0;
+      while (place < shapes.size() && (taken[place] || !(shapes[place] == branch.residuals[r])))
+        ++place;
+      if (place == shapes.size()) {
+        shapes.push_back(branch.residuals[r]);
+        taken.push_back(false);
+      }
+      taken[place] = true;
+      of_branch.back().push_back(place);
+    }
+  }
+};
+
+// The known side of a branch: its results, then what it puts into the places, zeros into others.
+hlo::Computation* KnownBranch(Builder& b, const SplitComputation& branch, const Places& places,
+                              std::size_t number, std::size_t results,
+                              absl::Span<const Op> operands) {
+  std::vector<Shape> shapes;
+  for (const Op operand : operands) shapes.push_back(operand.shape());
+  return b.Region(branch.known->name(), {Shape::Tuple(shapes)}, [&](Builder& r, auto p) {
+    const std::vector<Op> made = CopyInto(r, *branch.known, PartsOf(r, p[0]));
+    std::vector<Op> all(made.begin(), made.begin() + static_cast<std::ptrdiff_t>(results));
+    for (const Shape& shape : places.shapes) all.push_back(r.Full(shape, 0));
+    for (std::size_t k = 0; k < places.of_branch[number].size(); ++k)
+      all[results + places.of_branch[number][k]] = made[results + k];
+    return r.Tuple(all);
+  });
+}
+
+}  // namespace
+
+absl::StatusOr<std::vector<SplitPart>> Splitter::SplitConditional(
+    const hlo::Instruction& i, const std::vector<std::vector<SplitPart>>& operands) {
+  const std::size_t branches = i.called().size();
+  Mask results(PartCount(i.shape()), false);
+  for (std::size_t k = 0; k < branches; ++k) {
+    const Mask more = DependentResults(*i.called()[k], LinearParts(operands[k + 1]));
+    for (std::size_t r = 0; r < more.size(); ++r) results[r] = results[r] || more[r];
+  }
+  const auto known_count =
+      static_cast<std::size_t>(std::count(results.begin(), results.end(), false));
+  std::vector<SplitComputation> cut;
+  Places places;
+  for (std::size_t k = 0; k < branches; ++k) {
+    LAZULI_ASSIGN_OR_RETURN(SplitComputation branch, Split(*known.module(), *i.called()[k],
+                                                           LinearParts(operands[k + 1]), results));
+    places.AddBranch(branch);
+    cut.push_back(std::move(branch));
+  }
+  std::vector<Op> known_operands{operands[0][0].known};
+  std::vector<hlo::Computation*> known_branches;
+  for (std::size_t k = 0; k < branches; ++k) {
+    const std::vector<Op> given = KnownParts(operands[k + 1]);
+    known_operands.push_back(known.Tuple(given));
+    known_branches.push_back(KnownBranch(known, cut[k], places, k, known_count, given));
+  }
+  const std::vector<SplitPart> known_end = Known(
+      PartsOf(known, known.Add(Opcode::kConditional, known_operands, i.attrs(), known_branches)));
+  LAZULI_RETURN_IF_ERROR(known.status());
+  std::vector<Op> linear_operands{InLinear(operands[0][0])};
+  std::vector<hlo::Computation*> linear_branches;
+  for (std::size_t k = 0; k < branches; ++k) {
+    std::vector<Op> given;
+    for (const SplitPart& part : operands[k + 1]) {
+      if (part.is_linear()) given.push_back(part.linear);
+    }
+    std::size_t next = 0;
+    for (const std::optional<std::size_t> parameter : cut[k].parameter_of)
+      given.push_back(InLinear(parameter ? operands[k + 1][*parameter]
+                                         : known_end[known_count + places.of_branch[k][next++]]));
+    linear_operands.push_back(linear.Tuple(given));
+    linear_branches.push_back(linear.Region(
+        cut[k].linear->name(), {linear_operands.back().shape()}, [&](Builder& r, auto p) {
+          return r.Tuple(CopyInto(r, *cut[k].linear, PartsOf(r, p[0])));
+        }));
+  }
+  const std::vector<Op> linear_end = PartsOf(
+      linear, linear.Add(Opcode::kConditional, linear_operands, i.attrs(), linear_branches));
+  LAZULI_RETURN_IF_ERROR(linear.status());
+  std::vector<SplitPart> end;
+  std::size_t next_known = 0, next_linear = 0;
+  for (const bool is_linear : results) {
+    if (is_linear)
+      end.push_back({{}, linear_end[next_linear++]});
+    else
+      end.push_back(known_end[next_known++]);
+  }
+  return end;
+}
+
+}  // namespace lazuli::lowering

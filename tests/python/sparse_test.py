@@ -98,3 +98,10 @@ def test_functions_ask_classes_that_stand_in_for_tensors():
         lz.mul(x, x)
     with pytest.raises(TypeError, match="add"):
         lz.add(np, lz.ones(2))
+
+
+def test_a_product_of_dense_matrices_is_dense():
+    x, y = lz.arange(6.0).view(2, 3), lz.arange(6.0).view(3, 2)
+    assert lz.sparse.mm(x, y).tolist() == (x @ y).tolist()
+    with pytest.raises(lz.Error, match="mm: "):
+        lz.sparse.mm(lz.ones(5), lz.ones(5))

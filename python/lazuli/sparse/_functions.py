@@ -134,6 +134,8 @@ def _times_sparse(x, y):
 @handles("mm", "matmul", "smm", "spmm", "hspmm", "mv", "dot", "__matmul__")
 def mm(x, y):
     """The matrix product, which is sparse if both factors are."""
+    if not _is_sparse(x) and not _is_sparse(y):
+        return _C.mm(x, y)
     if not _is_sparse(x):
         if x.dim() == 1:
             return mm(y.t(), x)

@@ -23,6 +23,17 @@ void CheckNonlinearity(const char* kind, init::Nonlinearity nonlinearity, Source
        loc);
 }
 
+// A state of sequences in the order of the pack, or back in the order of the batch.
+Tensor Ordered(const Tensor& state, const Tensor& order) {
+  return state.defined() && order.defined() ? state.index_select(1, order) : state;
+}
+
+Tensor LengthsOf(const PackedSequence& x) {
+  const std::vector<std::int64_t>& lengths = x.lengths();
+  return from_data(lengths.data(), kInt64, {static_cast<std::int64_t>(lengths.size())},
+                   x.padded().device());
+}
+
 void DrawUniform(const Tensor& weight, std::int64_t hidden_size) {
   const double bound = 1 / std::sqrt(static_cast<double>(hidden_size));
   init::uniform_(weight, -bound, bound);
@@ -85,6 +96,21 @@ Tensor RecurrentLayer::LastState(const Tensor& x, const Tensor& state) const {
   return x.dim() == 2 ? squeeze(state, 1) : state;
 }
 
+Tensor RecurrentLayer::Padded(const PackedSequence& x, SourceLocation loc) const {
+  const Tensor& padded = x.padded(loc);
+  if (padded.dim() != 3) {
+    Fail(ErrorCode::kInvalidArgument,
+         "a recurrent layer: packed data must have 2 dims, elements and features, not " +
+             std::to_string(padded.dim() - 1),
+         loc);
+  }
+  return options_.batch_first ? transpose(padded, 0, 1) : padded;
+}
+
+PackedSequence RecurrentLayer::Packed(const PackedSequence& x, const Tensor& output) const {
+  return x.like(options_.batch_first ? transpose(output, 0, 1) : output);
+}
+
 RNN::RNN(std::int64_t input_size, std::int64_t hidden_size, const RNNOptions& options,
          SourceLocation loc)
     : RecurrentLayer("RNN", 1, input_size, hidden_size, options, 0, loc),
@@ -102,6 +128,15 @@ std::tuple<Tensor, Tensor> RNN::forward(const Tensor& x, const Tensor& hx, const
   return {Output(x, output), LastState(x, last)};
 }
 
+std::tuple<PackedSequence, Tensor> RNN::forward_with_packed_input(const PackedSequence& x,
+                                                                  const Tensor& hx,
+                                                                  SourceLocation loc) const {
+  const SiteScope site(loc);
+  const auto [output, last] =
+      forward(Padded(x, loc), Ordered(hx, x.sorted_indices()), LengthsOf(x), loc);
+  return {Packed(x, output), Ordered(last, x.unsorted_indices())};
+}
+
 GRU::GRU(std::int64_t input_size, std::int64_t hidden_size, const RecurrentOptions& options,
          SourceLocation loc)
     : RecurrentLayer("GRU", 3, input_size, hidden_size, options, 0, loc) {}
@@ -113,6 +148,15 @@ std::tuple<Tensor, Tensor> GRU::forward(const Tensor& x, const Tensor& hx, const
                                   options_.num_layers, options_.dropout, is_training(),
                                   options_.bidirectional, options_.batch_first, lengths, loc);
   return {Output(x, output), LastState(x, last)};
+}
+
+std::tuple<PackedSequence, Tensor> GRU::forward_with_packed_input(const PackedSequence& x,
+                                                                  const Tensor& hx,
+                                                                  SourceLocation loc) const {
+  const SiteScope site(loc);
+  const auto [output, last] =
+      forward(Padded(x, loc), Ordered(hx, x.sorted_indices()), LengthsOf(x), loc);
+  return {Packed(x, output), Ordered(last, x.unsorted_indices())};
 }
 
 LSTM::LSTM(std::int64_t input_size, std::int64_t hidden_size, const LSTMOptions& options,
@@ -130,6 +174,17 @@ std::tuple<Tensor, LSTM::State> LSTM::forward(const Tensor& x, const std::option
            Flat(), options_.bias, options_.num_layers, options_.dropout, is_training(),
            options_.bidirectional, options_.batch_first, lengths, loc);
   return {Output(x, output), {LastState(x, hidden), LastState(x, cell)}};
+}
+
+std::tuple<PackedSequence, LSTM::State> LSTM::forward_with_packed_input(
+    const PackedSequence& x, const std::optional<State>& hx, SourceLocation loc) const {
+  const SiteScope site(loc);
+  const auto ordered = [](const State& state, const Tensor& order) {
+    return State(Ordered(std::get<0>(state), order), Ordered(std::get<1>(state), order));
+  };
+  const auto [output, last] =
+      forward(Padded(x, loc), ordered(hx.value_or(State()), x.sorted_indices()), LengthsOf(x), loc);
+  return {Packed(x, output), ordered(last, x.unsorted_indices())};
 }
 
 RecurrentCell::RecurrentCell(std::int64_t gates, std::int64_t input_size, std::int64_t hidden_size,

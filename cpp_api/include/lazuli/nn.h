@@ -20,6 +20,7 @@
 #include "lazuli/nn/init.h"
 #include "lazuli/nn/layers.h"
 #include "lazuli/nn/module.h"
+#include "lazuli/nn/packed_sequence.h"
 #include "lazuli/nn/recurrent.h"
 #include "lazuli/nn/sequential.h"
 #include "lazuli/nn/utils.h"

@@ -775,4 +775,22 @@ TEST(TorchModuleTest, RecurrentLayersAreHeld) {
   EXPECT_EQ(cell(x[0]).sizes(), (lazuli::Dims{5, 4}));
 }
 
+TEST(TorchModuleTest, RecurrentLayersTakePackedSequences) {
+  namespace rnn = torch::nn::utils::rnn;
+  torch::nn::GRU gru(torch::nn::GRUOptions(3, 4).batch_first(true));
+  const torch::Tensor x = torch::randn({2, 5, 3});
+  const rnn::PackedSequence packed = rnn::pack_padded_sequence(
+      x, torch::tensor({2, 5}), /*batch_first=*/true, /*enforce_sorted=*/false);
+  EXPECT_EQ(packed.data().sizes(), (lazuli::Dims{7, 3}));
+  auto [y, last] = gru->forward_with_packed_input(packed);
+  auto [padded, lengths] = rnn::pad_packed_sequence(y, /*batch_first=*/true);
+  EXPECT_EQ(padded.sizes(), (lazuli::Dims{2, 5, 4}));
+  EXPECT_THAT(lengths.to_vector<std::int64_t>(), testing::ElementsAre(2, 5));
+  EXPECT_TRUE(torch::equal(padded[0][1], last[0][0]));
+  torch::nn::LSTM lstm(3, 4);
+  std::tuple<torch::Tensor, torch::Tensor> state;
+  std::tie(y, state) = lstm->forward_with_packed_input(packed);
+  EXPECT_EQ(std::get<1>(state).sizes(), (lazuli::Dims{1, 2, 4}));
+}
+
 }  // namespace

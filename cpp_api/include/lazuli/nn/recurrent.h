@@ -10,6 +10,7 @@
 
 #include "lazuli/nn/init.h"
 #include "lazuli/nn/module.h"
+#include "lazuli/nn/packed_sequence.h"
 
 namespace lazuli::nn {
 
@@ -26,6 +27,8 @@ struct RNNOptions : RecurrentOptions {
 struct LSTMOptions : RecurrentOptions {
   std::int64_t proj_size = 0;  // elements that the hidden state is projected to; 0: it is not
 };
+
+using utils::rnn::PackedSequence;
 
 // What the layers have in common: their parameters, drawn from a uniform distribution.
 class LAZULI_API RecurrentLayer : public Module {
@@ -48,6 +51,9 @@ class LAZULI_API RecurrentLayer : public Module {
   // As the layer gives its results for x: without a batch if x has none.
   Tensor Output(const Tensor& x, const Tensor& output) const;
   Tensor LastState(const Tensor& x, const Tensor& state) const;
+  // Packed sequences as the layer takes them, and its output as they are.
+  Tensor Padded(const PackedSequence& x, SourceLocation loc) const;
+  PackedSequence Packed(const PackedSequence& x, const Tensor& output) const;
   std::vector<Tensor> Flat() const { return {weights_.begin(), weights_.end()}; }
 
   std::int64_t hidden_size_, state_size_;
@@ -68,6 +74,10 @@ class LAZULI_API RNN : public RecurrentLayer {
   std::tuple<Tensor, Tensor> operator()(const Tensor& x, const Tensor& hx = {}, LAZULI_LOC) const {
     return forward(x, hx, {}, loc);
   }
+  // Of packed sequences. The states of hx and of the result are in the order of the batch.
+  std::tuple<PackedSequence, Tensor> forward_with_packed_input(const PackedSequence& x,
+                                                               const Tensor& hx = {},
+                                                               LAZULI_LOC) const;
 
  private:
   init::Nonlinearity nonlinearity_;
@@ -84,6 +94,10 @@ class LAZULI_API GRU : public RecurrentLayer {
   std::tuple<Tensor, Tensor> operator()(const Tensor& x, const Tensor& hx = {}, LAZULI_LOC) const {
     return forward(x, hx, {}, loc);
   }
+  // As RNN::forward_with_packed_input().
+  std::tuple<PackedSequence, Tensor> forward_with_packed_input(const PackedSequence& x,
+                                                               const Tensor& hx = {},
+                                                               LAZULI_LOC) const;
 };
 
 // Long short-term memory (Hochreiter and Schmidhuber, 1997). Its state is (hidden state, cell state).
@@ -99,6 +113,10 @@ class LAZULI_API LSTM : public RecurrentLayer {
                                        LAZULI_LOC) const {
     return forward(x, hx, {}, loc);
   }
+  // As RNN::forward_with_packed_input().
+  std::tuple<PackedSequence, State> forward_with_packed_input(const PackedSequence& x,
+                                                              const std::optional<State>& hx = {},
+                                                              LAZULI_LOC) const;
 };
 
 // The weights of a cell, which takes one step of a batch [B, I] or of one sequence [I].

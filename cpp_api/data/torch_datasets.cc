@@ -94,5 +94,17 @@ std::optional<std::vector<std::size_t>> RandomSampler::next(std::size_t batch_si
   return Take(index_, order_.size(), batch_size, [this](std::size_t i) { return order_[i]; });
 }
 
+void StreamSampler::reset(std::optional<std::size_t> new_size) {
+  epoch_size_ = new_size.value_or(epoch_size_);
+  taken_ = 0;
+}
+
+std::optional<BatchSize> StreamSampler::next(std::size_t batch_size) {
+  if (taken_ >= epoch_size_) return std::nullopt;
+  const std::size_t size = std::min(batch_size, epoch_size_ - taken_);
+  taken_ += size;
+  return BatchSize(size);
+}
+
 }  // namespace samplers
 }  // namespace lazuli::torch_names::data

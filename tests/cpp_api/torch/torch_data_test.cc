@@ -83,6 +83,61 @@ TEST(TorchDataTest, TensorsAreDatasets) {
   EXPECT_EQ(loader->begin()->data.sizes(), (lazuli::Dims{2, 2}));
 }
 
+// Counts on, however often it is asked.
+struct Counter
+    : torch::data::datasets::StreamDataset<Counter, std::vector<torch::data::Example<>>> {
+  std::vector<torch::data::Example<>> get_batch(std::size_t size) override {
+    std::vector<torch::data::Example<>> batch;
+    for (std::size_t i = 0; i < size; ++i, ++next)
+      batch.emplace_back(torch::full({1}, next), torch::full({1}, -next));
+    return batch;
+  }
+  torch::optional<std::size_t> size() const override { return torch::nullopt; }
+  double next = 0;
+};
+
+TEST(TorchDataTest, StreamsAreAskedForNumbersOfExamples) {
+  auto loader = torch::data::make_data_loader(Counter().map(torch::data::transforms::Stack<>()),
+                                              torch::data::samplers::StreamSampler(5), 2);
+  std::vector<std::vector<float>> data;
+  for (int epoch = 0; epoch < 2; ++epoch) {
+    for (auto& batch : *loader) {
+      data.push_back(batch.data.flatten().to_vector<float>());
+      EXPECT_TRUE(torch::equal(batch.target, -batch.data));
+    }
+  }
+  EXPECT_THAT(data, ElementsAre(ElementsAre(0, 1), ElementsAre(2, 3), ElementsAre(4),
+                                ElementsAre(5, 6), ElementsAre(7, 8), ElementsAre(9)));
+}
+
+// Powers of two below a bound.
+struct Powers
+    : torch::data::datasets::StatefulDataset<Powers, std::vector<torch::data::TensorExample>> {
+  explicit Powers(double bound) : bound(bound) {}
+  void reset() override { next = 1; }
+  torch::optional<std::vector<torch::data::TensorExample>> get_batch(std::size_t size) override {
+    std::vector<torch::data::TensorExample> batch;
+    for (; batch.size() < size && next < bound; next *= 2)
+      batch.emplace_back(torch::full({1}, next));
+    if (batch.empty()) return torch::nullopt;
+    return batch;
+  }
+  torch::optional<std::size_t> size() const override { return torch::nullopt; }
+  double bound, next = 1;
+};
+
+TEST(TorchDataTest, StatefulDataSetsEndTheEpochThemselves) {
+  using torch::data::TensorExample;
+  auto set = Powers(20).map(torch::data::transforms::Stack<TensorExample>());
+  static_assert(decltype(set)::is_stateful);
+  auto loader = torch::data::make_data_loader(std::move(set), 2);
+  for (int epoch = 0; epoch < 2; ++epoch) {
+    std::vector<std::vector<float>> data;
+    for (TensorExample& batch : *loader) data.push_back(batch.data.flatten().to_vector<float>());
+    EXPECT_THAT(data, ElementsAre(ElementsAre(1, 2), ElementsAre(4, 8), ElementsAre(16)));
+  }
+}
+
 TEST(TorchDataTest, NetworkLearnsDigits) {
   const std::string folder = testing::TempDir() + "torch_digits";
   lazuli::test::WriteDigits(folder, 256, 64);

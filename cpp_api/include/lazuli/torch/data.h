@@ -28,6 +28,11 @@
 
 namespace lazuli::torch_names {
 
+namespace serialize {
+class InputArchive;
+class OutputArchive;
+}  // namespace serialize
+
 namespace data {
 
 namespace example {
@@ -163,6 +168,10 @@ namespace datasets {
 
 template <class Source, class Transform>
 class MapDataset;
+template <class Batch>
+inline constexpr bool kIsOptional = false;
+template <class Batch>
+inline constexpr bool kIsOptional<std::optional<Batch>> = true;
 
 // What gives a batch for indices. map() gives it with a transform, which is applied to each batch.
 template <class Self, class Batch = std::vector<Example<>>, class Request = ArrayRef<std::size_t>>
@@ -171,6 +180,7 @@ class BatchDataset {
   using SelfType = Self;
   using BatchType = Batch;
   using BatchRequestType = Request;
+  static constexpr bool is_stateful = kIsOptional<Batch>;
   virtual ~BatchDataset() = default;
   virtual Batch get_batch(Request request) = 0;
   virtual std::optional<std::size_t> size() const = 0;
@@ -183,6 +193,23 @@ class BatchDataset {
     return {static_cast<Self&&>(*this), std::move(transform)};
   }
 };
+
+// What gives the next examples, as many as it is asked for: a stream, which a StreamSampler ends.
+template <class Self, class Batch = std::vector<Example<>>>
+using StreamDataset = BatchDataset<Self, Batch, std::size_t>;
+
+// What decides itself which examples come next, and when there are no more: then get_batch() gives
+// none. reset() begins anew.
+template <class Self, class Batch = std::vector<Example<>>, class Request = std::size_t>
+class StatefulDataset : public BatchDataset<Self, std::optional<Batch>, Request> {
+ public:
+  virtual void reset() = 0;
+  // Of the place in the stream; nothing unless a data set says what.
+  virtual void save(serialize::OutputArchive& /*archive*/) const {}
+  virtual void load(serialize::InputArchive& /*archive*/) {}
+};
+template <class Set>
+concept IsStateful = Set::is_stateful;
 
 // What gives one example for an index.
 template <class Self, class SingleExample = Example<>>
@@ -199,17 +226,33 @@ class Dataset : public BatchDataset<Self, std::vector<SingleExample>> {
 };
 
 template <class Source, class Transform>
+using MappedBatch =
+    std::conditional_t<IsStateful<Source>, std::optional<typename Transform::OutputBatchType>,
+                       typename Transform::OutputBatchType>;
+template <class Source, class Transform>
 class MapDataset
-    : public BatchDataset<MapDataset<Source, Transform>, typename Transform::OutputBatchType> {
+    : public BatchDataset<MapDataset<Source, Transform>, MappedBatch<Source, Transform>,
+                          typename Source::BatchRequestType> {
  public:
   using DatasetType = Source;
   using TransformType = Transform;
   MapDataset(Source source, Transform transform)
       : source_(std::move(source)), transform_(std::move(transform)) {}
-  typename Transform::OutputBatchType get_batch(ArrayRef<std::size_t> indices) override {
-    return transform_.apply_batch(source_.get_batch(indices));
+  MappedBatch<Source, Transform> get_batch(typename Source::BatchRequestType request) override {
+    if constexpr (IsStateful<Source>) {
+      auto batch = source_.get_batch(request);
+      if (!batch) return std::nullopt;
+      return transform_.apply_batch(*std::move(batch));
+    } else {
+      return transform_.apply_batch(source_.get_batch(request));
+    }
   }
   std::optional<std::size_t> size() const override { return source_.size(); }
+  void reset()
+    requires IsStateful<Source>
+  {
+    source_.reset();
+  }
   const Source& dataset() const { return source_; }
   const Transform& transform() const { return transform_; }
 
@@ -290,6 +333,33 @@ class LAZULI_API RandomSampler : public Sampler<> {
   std::size_t index_ = 0;
 };
 
+// What a sampler asks for, other than indices.
+struct CustomBatchRequest {
+  virtual ~CustomBatchRequest() = default;
+  virtual std::size_t size() const = 0;
+};
+// A number of examples, which a stream is asked for.
+class BatchSize : public CustomBatchRequest {
+ public:
+  explicit BatchSize(std::size_t size) : size_(size) {}
+  std::size_t size() const override { return size_; }
+  operator std::size_t() const { return size_; }  // NOLINT(google-explicit-constructor)
+
+ private:
+  std::size_t size_;
+};
+
+// Ends an epoch after so many examples of a stream.
+class LAZULI_API StreamSampler : public Sampler<BatchSize> {
+ public:
+  explicit StreamSampler(std::size_t epoch_size) : epoch_size_(epoch_size) {}
+  void reset(std::optional<std::size_t> new_size = std::nullopt) override;
+  std::optional<BatchSize> next(std::size_t batch_size) override;
+
+ private:
+  std::size_t epoch_size_, taken_ = 0;
+};
+
 }  // namespace samplers
 
 // Options of a loader, which are built. Those of workers say nothing here.
@@ -311,17 +381,12 @@ class DataLoaderOptions {
   bool drop_last_ = false;
 };
 
-// Loops over a data set in batches. Each begin() is a new epoch.
-template <class Set, class Sampler>
-class StatelessDataLoader {
+// What loops over a data set in batches. Each begin() is a new epoch.
+template <class Batch>
+class DataLoaderBase {
  public:
-  using BatchType = typename Set::BatchType;
-  StatelessDataLoader(Set set, Sampler sampler, const DataLoaderOptions& options)
-      : set_(std::move(set)), sampler_(std::move(sampler)), options_(options) {
-    if (options_.batch_size() == 0)
-      throw Error(ErrorCode::kInvalidArgument,
-                  "make_data_loader: batch_size is 0, it must be at least 1");
-  }
+  using BatchType = Batch;
+  virtual ~DataLoaderBase() = default;
 
   class Iterator {
    public:
@@ -341,28 +406,64 @@ class StatelessDataLoader {
     friend bool operator==(const Iterator& it, std::default_sentinel_t) { return !it.batch_; }
 
    private:
-    friend class StatelessDataLoader;
-    explicit Iterator(StatelessDataLoader* loader) : loader_(loader), batch_(loader->Next()) {}
-    StatelessDataLoader* loader_;
+    friend class DataLoaderBase;
+    explicit Iterator(DataLoaderBase* loader) : loader_(loader), batch_(loader->Next()) {}
+    DataLoaderBase* loader_;
     std::optional<BatchType> batch_;
   };
   Iterator begin() {
-    sampler_.reset();
+    Reset();
     return Iterator(this);
   }
   std::default_sentinel_t end() const { return {}; }
   const DataLoaderOptions& options() const { return options_; }
 
+ protected:
+  explicit DataLoaderBase(const DataLoaderOptions& options) : options_(options) {
+    if (options_.batch_size() == 0)
+      throw Error(ErrorCode::kInvalidArgument,
+                  "make_data_loader: batch_size is 0, it must be at least 1");
+  }
+
  private:
-  std::optional<BatchType> Next() {
-    const auto indices = sampler_.next(options_.batch_size());
-    if (!indices || (options_.drop_last() && indices->size() < options_.batch_size()))
+  virtual void Reset() = 0;
+  virtual std::optional<BatchType> Next() = 0;
+  DataLoaderOptions options_;
+};
+
+// Of a data set that gives what a sampler asks for.
+template <class Set, class Sampler>
+class StatelessDataLoader : public DataLoaderBase<typename Set::BatchType> {
+ public:
+  StatelessDataLoader(Set set, Sampler sampler, const DataLoaderOptions& options)
+      : DataLoaderBase<typename Set::BatchType>(options),
+        set_(std::move(set)),
+        sampler_(std::move(sampler)) {}
+
+ private:
+  void Reset() override { sampler_.reset(); }
+  std::optional<typename Set::BatchType> Next() override {
+    const DataLoaderOptions& options = this->options();
+    const auto request = sampler_.next(options.batch_size());
+    if (!request || (options.drop_last() && request->size() < options.batch_size()))
       return std::nullopt;
-    return set_.get_batch(*indices);
+    return set_.get_batch(*request);
   }
   Set set_;
   Sampler sampler_;
-  DataLoaderOptions options_;
+};
+
+// Of a data set that decides itself what comes next.
+template <class Set>
+class StatefulDataLoader : public DataLoaderBase<typename Set::BatchType::value_type> {
+ public:
+  StatefulDataLoader(Set set, const DataLoaderOptions& options)
+      : DataLoaderBase<typename Set::BatchType::value_type>(options), set_(std::move(set)) {}
+
+ private:
+  void Reset() override { set_.reset(); }
+  typename Set::BatchType Next() override { return set_.get_batch(this->options().batch_size()); }
+  Set set_;
 };
 
 template <class Set, class Sampler>
@@ -372,8 +473,14 @@ std::unique_ptr<StatelessDataLoader<Set, Sampler>> make_data_loader(
   return std::make_unique<StatelessDataLoader<Set, Sampler>>(std::move(set), std::move(sampler),
                                                              options);
 }
+template <datasets::IsStateful Set>
+std::unique_ptr<StatefulDataLoader<Set>> make_data_loader(Set set,
+                                                          const DataLoaderOptions& options = {}) {
+  return std::make_unique<StatefulDataLoader<Set>>(std::move(set), options);
+}
 // Throws Error(kInvalidArgument) for a data set that does not know its size.
 template <class Sampler = samplers::RandomSampler, class Set>
+  requires(!datasets::IsStateful<Set>)
 std::unique_ptr<StatelessDataLoader<Set, Sampler>> make_data_loader(
     Set set, const DataLoaderOptions& options = {}) {
   const std::optional<std::size_t> size = set.size();

@@ -6,6 +6,20 @@
 
 namespace lazuli::torch_names {
 
+std::ostream& operator<<(std::ostream& os, MemoryFormat format) {
+  switch (format) {
+    case MemoryFormat::Contiguous:
+      return os << "Contiguous";
+    case MemoryFormat::Preserve:
+      return os << "Preserve";
+    case MemoryFormat::ChannelsLast:
+      return os << "ChannelsLast";
+    case MemoryFormat::ChannelsLast3d:
+      return os << "ChannelsLast3d";
+  }
+  return os << "MemoryFormat";
+}
+
 const char* toString(DType dtype) {
   switch (dtype) {
     case kBool:

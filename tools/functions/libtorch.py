@@ -8,7 +8,7 @@ from functions.text import WIDTH, pascal, wrapped
 
 def with_tensor_options(row):
     """The function under LibTorch's name: with options instead of a dtype and a device, which come last; a generator, if it
-    takes one, stands before them, as there, or is left out."""
+    takes one, stands before them, as there, or is left out. What makes a tensor like another also takes a memory format."""
     generator = [p for p in row.parameters if p.type == "Generator?"]
     parameters = [p for p in row.parameters if p not in generator]
     if row.namespace or [p.type.rstrip("?") for p in parameters[-2:]] != ["DType", "Device"]:
@@ -16,11 +16,12 @@ def with_tensor_options(row):
     *kept, dtype, device = parameters
     made = ["options.dtype()" if dtype.type == "DType?" else f"options.dtype().value_or({cpp_default('DType', dtype.default)})",
             "options.device()" if device.type == "Device?" else "options.device().value_or(Device())"]
+    formats = ["std::optional<MemoryFormat> = {}"] if row.name == "empty" or row.name.endswith("_like") else []
     lines = []
     for given in ([], generator) if generator else ([],):
         passed = [*(p.name for p in kept), *made, *(p.name if given else "{}" for p in generator), "loc"]
         head = wrapped(f"inline Tensor {row.name}(", [*(p.declared(defaults=False) for p in [*kept, *given]),
-                                                      "const TensorOptions& options" + (" = {}" if given else ""), LOC], ") {")
+                                                      "const TensorOptions& options" + (" = {}" if given else ""), *formats, LOC], ") {")
         lines.append(f"{head}\n" + wrapped(f"  return options.Finish(lazuli::{row.name}(", passed, "), loc);") + "\n}")
     return lines
 

@@ -384,6 +384,22 @@ TEST(TorchLinesTest, WhatTensorsSayOfThemselves) {
   EXPECT_EQ(torch::sub(x, 1.5, 2).dtype(), torch::kDouble);
 }
 
+TEST(TorchLinesTest, MemoryFormatsAreTakenAndSayNothing) {
+  const torch::Tensor x = torch::rand({2, 3, 4, 5});
+  constexpr auto kLast = torch::MemoryFormat::ChannelsLast;
+  EXPECT_TRUE(x.contiguous(kLast).is_contiguous(kLast));
+  EXPECT_TRUE(x.to(kLast).is_same(x));
+  EXPECT_EQ(x.transpose(1, 2).contiguous(kLast).strides(), (lazuli::Dims{60, 15, 5, 1}));
+  EXPECT_EQ(x.suggest_memory_format(), torch::MemoryFormat::Contiguous);
+  EXPECT_TRUE(torch::equal(x.clone(torch::MemoryFormat::Preserve), x));
+  const auto options = torch::dtype(torch::kDouble).memory_format(kLast);
+  EXPECT_EQ(torch::empty_like(x, options, kLast).dtype(), torch::kDouble);
+  EXPECT_EQ(torch::empty({2, 3}, options, torch::MemoryFormat::Contiguous).dtype(), torch::kDouble);
+  std::ostringstream text;
+  text << kLast << ' ' << torch::MemoryFormat::Preserve;
+  EXPECT_EQ(text.str(), "ChannelsLast Preserve");
+}
+
 TEST(TorchLinesTest, TensorsNameTheirTypes) {
   const torch::Tensor x = torch::rand({2, 3});
   std::ostringstream text;

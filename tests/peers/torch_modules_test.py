@@ -24,8 +24,8 @@ STATES = pathlib.Path(__file__).with_name("modules_states.txt")
 
 
 def made(library, name, given):
-    """A module of the database's arguments."""
-    return getattr(library.nn, name)(*given.args, **given.kwargs)
+    """A module of the database's arguments, on the library's default device."""
+    return getattr(library.nn, name)(*given.args, **{name: value for name, value in given.kwargs.items() if name != "device"})
 
 
 def converted(value):
@@ -69,7 +69,7 @@ class Pair:
         self.name, self.sample, self.given = name, sample, given
         self.theirs = made(torch, name, given)
         self.ours = tries("refused", lambda: getattr(lz.nn, name)(
-            *map(converted, given.args), **{key: converted(value) for key, value in given.kwargs.items()}))
+            *map(converted, given.args), **{key: converted(value) for key, value in given.kwargs.items() if key != "device"}))
         self.theirs.train(training)
         self.ours.train(training)
         self.is_lazy = name.startswith("Lazy")

@@ -96,6 +96,12 @@ def test_losses_take_weights():
     rows = lz.eye(2)
     assert F.linear_cross_entropy(logits, rows, lz.tensor([0, 1])).item() == pytest.approx(
         F.cross_entropy(logits, lz.tensor([0, 1])).item())
+    loss = lz.nn.LinearCrossEntropyLoss(2, 2, bias=True, options=lz.nn.LinearCrossEntropyOptions())
+    loss.linear.weight.data.copy_(rows)
+    loss.linear.bias.data.zero_()
+    assert loss(logits, lz.tensor([0, 1])).item() == pytest.approx(F.cross_entropy(logits, lz.tensor([0, 1])).item())
+    with pytest.raises(ValueError, match=r"expected weight shape to be \(2,\), got \(3,\)"):
+        lz.nn.LinearCrossEntropyLoss(2, 2, weight=lz.ones(3))
 
 
 def test_groups_of_rows_have_matrices_of_their_own():

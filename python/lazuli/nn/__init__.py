@@ -23,6 +23,7 @@ from lazuli.nn.containers import (  # noqa: E402
 from lazuli.nn.layers import *  # noqa: F403
 from lazuli.nn.adaptive import *  # noqa: F403
 from lazuli.nn.lazy import *  # noqa: F403
+from lazuli.nn.linear_cross_entropy import *  # noqa: F403
 from lazuli.nn.recurrent import *  # noqa: F403
 from lazuli.nn._kinds import (  # noqa: E402
     RNNCellBase, _BatchNorm, _ConvNd, _ConvTransposeNd, _DropoutNd, _InstanceNorm, _Loss, _NormBase,

@@ -40,6 +40,24 @@ Range RangeAt(const WindowDim& window, int64_t position, int64_t input_size, int
   return range;
 }
 
+// The positions of the window between which all lie that read an element for some output: a window may
+// be far larger than the input.
+struct WindowPart {
+  int64_t first = 0, count = 0;
+};
+
+WindowPart InsideOf(const WindowDim& window, int64_t input_size, int64_t output_size) {
+  if (input_size == 0 || output_size == 0) return {};
+  const int64_t low = window.pad_low - (output_size - 1) * window.stride,
+                high = window.pad_low + (input_size - 1) * window.base_dilation;
+  if (high < 0) return {};
+  const int64_t first = (std::max<int64_t>(low, 0) + window.window_dilation - 1) /
+                        window.window_dilation,
+                last = std::min(window.size - 1, high / window.window_dilation);
+  if (last < first) return {};
+  return {.first = window.reversal ? window.size - 1 - last : first, .count = last - first + 1};
+}
+
 // A box of output positions and the box of the input they read, as arguments of CopyStrided.
 struct Box {
   Dims counts;
@@ -52,16 +70,21 @@ struct Box {
 template <class F>
 absl::Status ForEachWindowPosition(const Window& window, const Shape& input, const Shape& output,
                                    F&& f) {
-  Dims sizes;
-  for (const WindowDim& dim : window) sizes.push_back(dim.size);
+  Dims firsts, counts;
+  for (std::size_t d = 0; d < window.size(); ++d) {
+    const WindowPart inside = InsideOf(window[d], input.dims()[d], output.dims()[d]);
+    firsts.push_back(inside.first);
+    counts.push_back(inside.count);
+  }
   const Dims input_strides = ElementStrides(input.dims());
   const Dims output_strides = ElementStrides(output.dims());
   absl::Status status;
-  ForEachIndex(sizes, [&](absl::Span<const int64_t> position) {
+  ForEachIndex(counts, [&](absl::Span<const int64_t> index) {
     if (!status.ok()) return;
     Box box;
-    for (std::size_t d = 0; d < sizes.size(); ++d) {
-      const int64_t p = window[d].reversal ? sizes[d] - 1 - position[d] : position[d];
+    for (std::size_t d = 0; d < counts.size(); ++d) {
+      const int64_t position = firsts[d] + index[d];
+      const int64_t p = window[d].reversal ? window[d].size - 1 - position : position;
       const Range range = RangeAt(window[d], p, input.dims()[d], output.dims()[d]);
       box.counts.push_back(range.count);
       box.input_steps.push_back(range.from_step * input_strides[d]);

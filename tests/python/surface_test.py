@@ -38,6 +38,8 @@ ELSEWHERE = {
     "autograd.Function and its ctx": r"AutogradContext(::\w+)?|Function(::apply)?|FunctionCall(::\w+)?",
     "utils.checkpoint.checkpoint(), autograd.gradgradcheck()": r"checkpoint|gradgradcheck",
     "Python's frames are the lines": r"Site|SiteScope(::place)?",
+    "layers are called with packed sequences, too, which have batch_sizes": r"nn::(RNN|GRU|LSTM)::forward_with_packed_input|nn::utils::rnn::PackedSequence::lengths",
+    "memory_format=, which changes nothing": r"Tensor::suggest_memory_format",
     "None": r"\w+::defined",
     "the properties grad and grad_fn": r"Tensor::mutable_grad|Grad(Place|Fn)(::\w+)?",
     "x[...] and its assignment": r"index|index_put_|Index|Slice|NewAxis|Ellipsis|Tensor::(index|slice)",

@@ -240,6 +240,19 @@ TEST(ReduceWindowTest, CumulativeSumsOfNarrowFloatsKeepTheirDigits) {
   }
 }
 
+// A window that is far larger than the input takes the time of the input.
+TEST(ReduceWindowTest, AWindowFarLargerThanTheInput) {
+  const auto sums = [](std::string_view window) {
+    return EvalText(ir::Str(Reducer("f", "s32", "add"),
+                            "ENTRY e { x = s32[4] constant({1, 2, 3, 4}) z = s32[] constant(0) ",
+                            "ROOT r = s32[3] reduce-window(x, z), window={", window,
+                            "}, to_apply=f }"));
+  };
+  EXPECT_EQ(sums("size=1000000000000 pad=999999999998_0"), "{3, 6, 10}");
+  EXPECT_EQ(sums("size=1000000000000 pad=1_999999999997"), "{10, 10, 9}");
+  EXPECT_EQ(sums("size=1000000000000 pad=1_999999999997 rhs_reversal=1"), "{10, 10, 9}");
+}
+
 TEST(ReduceWindowTest, Dilations) {
   // Base dilation puts holes between elements, window dilation between the positions that are read.
   EXPECT_EQ(EvalText(Reducer("f", "s32", "add") +

@@ -5,6 +5,7 @@
 //         ... ROOT r = (f32[4], f32[4]) tuple(y, (1 + y) * (1 - y) * t) }
 #pragma once
 
+#include <cstddef>
 #include <memory>
 #include <vector>
 
@@ -20,8 +21,9 @@ using ActiveLeaves = std::vector<bool>;
 
 // The module whose parameters are those of `module`, then a tangent for each active leaf, and whose
 // result is a flat tuple: the leaves of the result, then a tangent for each of them that is a float or
-// complex number. An error names the instruction that has no rule, with its line.
+// complex number. The last `trailing` leaves of the result stay behind everything else. An error names the instruction that has no rule, with its line.
 absl::StatusOr<std::unique_ptr<hlo::Module>> Jvp(const hlo::Module& module,
-                                                 const ActiveLeaves& active = {});
+                                                 const ActiveLeaves& active = {},
+                                                 std::size_t trailing = 0);
 
 }  // namespace lazuli::lowering

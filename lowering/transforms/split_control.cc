@@ -128,105 +128,106 @@ absl::StatusOr<std::vector<SplitPart>> Splitter::SplitWhile(const hlo::Instructi
   return end;
 }
 
-namespace {
+// The branches of a conditional, cut: which parts of the result are linear in any of them, and places for
+// the residuals, of which one branch's are there after a run. Those of one shape share a place.
+struct Splitter::Branches {
+  const std::vector<std::vector<SplitPart>>& operands;  // the index, then one for each branch
+  Mask results{};
+  std::vector<SplitComputation> cut{};
+  std::vector<Shape> places{};
+  std::vector<std::vector<std::size_t>> place_of{};  // by branch and residual that is no parameter
 
-// Places for the residuals of branches, of which one runs: those of one shape share a place.
-struct Places {
-  std::vector<Shape> shapes;
-  std::vector<std::vector<std::size_t>> of_branch;  // by residual that is no parameter
-
-  void AddBranch(const SplitComputation& branch) {
-    std::vector<bool> taken(shapes.size(), false);
-    of_branch.emplace_back();
+  std::size_t known_count() const {
+    return static_cast<std::size_t>(std::count(results.begin(), results.end(), false));
+  }
+  void AddPlaces(const SplitComputation& branch) {
+    std::vector<bool> taken(places.size(), false);
+    place_of.emplace_back();
     for (std::size_t r = 0; r < branch.residuals.size(); ++r) {
       if (branch.parameter_of[r]) continue;
       std::size_t place = 0;
-      while (place < shapes.size() && (taken[place] || !(shapes[place] == branch.residuals[r])))
+      while (place < places.size() && (taken[place] || !(places[place] == branch.residuals[r])))
         ++place;
-      if (place == shapes.size()) {
-        shapes.push_back(branch.residuals[r]);
+      if (place == places.size()) {
+        places.push_back(branch.residuals[r]);
         taken.push_back(false);
       }
       taken[place] = true;
-      of_branch.back().push_back(place);
+      place_of.back().push_back(place);
     }
   }
 };
 
-// The known side of a branch: its results, then what it puts into the places, zeros into others.
-hlo::Computation* KnownBranch(Builder& b, const SplitComputation& branch, const Places& places,
-                              std::size_t number, std::size_t results,
-                              absl::Span<const Op> operands) {
-  std::vector<Shape> shapes;
-  for (const Op operand : operands) shapes.push_back(operand.shape());
-  return b.Region(branch.known->name(), {Shape::Tuple(shapes)}, [&](Builder& r, auto p) {
-    const std::vector<Op> made = CopyInto(r, *branch.known, PartsOf(r, p[0]));
-    std::vector<Op> all(made.begin(), made.begin() + static_cast<std::ptrdiff_t>(results));
-    for (const Shape& shape : places.shapes) all.push_back(r.Full(shape, 0));
-    for (std::size_t k = 0; k < places.of_branch[number].size(); ++k)
-      all[results + places.of_branch[number][k]] = made[results + k];
-    return r.Tuple(all);
-  });
+// Each branch gives its known results, then what it puts into the places, zeros into others.
+std::vector<Op> Splitter::AddKnownBranches(const hlo::Instruction& i, const Branches& branches) {
+  const std::size_t count = branches.known_count();
+  std::vector<Op> operands{branches.operands[0][0].known};
+  std::vector<hlo::Computation*> made;
+  for (std::size_t k = 0; k < branches.cut.size(); ++k) {
+    operands.push_back(known.Tuple(KnownParts(branches.operands[k + 1])));
+    const SplitComputation& cut = branches.cut[k];
+    made.push_back(known.Region(
+        cut.known->name(), {operands.back().shape()}, [&](Builder& b, absl::Span<const Op> p) {
+          const std::vector<Op> parts = CopyInto(b, *cut.known, PartsOf(b, p[0]));
+          std::vector<Op> all(parts.begin(), parts.begin() + static_cast<std::ptrdiff_t>(count));
+          for (const Shape& shape : branches.places) all.push_back(b.Full(shape, 0));
+          for (std::size_t r = 0; r < branches.place_of[k].size(); ++r)
+            all[count + branches.place_of[k][r]] = parts[count + r];
+          return b.Tuple(all);
+        }));
+  }
+  return PartsOf(known, known.Add(Opcode::kConditional, operands, i.attrs(), made));
 }
 
-}  // namespace
-
-absl::StatusOr<std::vector<SplitPart>> Splitter::SplitConditional(
-    const hlo::Instruction& i, const std::vector<std::vector<SplitPart>>& operands) {
-  const std::size_t branches = i.called().size();
-  Mask results(PartCount(i.shape()), false);
-  for (std::size_t k = 0; k < branches; ++k) {
-    const Mask more = DependentResults(*i.called()[k], LinearParts(operands[k + 1]));
-    for (std::size_t r = 0; r < more.size(); ++r) results[r] = results[r] || more[r];
-  }
-  const auto known_count =
-      static_cast<std::size_t>(std::count(results.begin(), results.end(), false));
-  std::vector<SplitComputation> cut;
-  Places places;
-  for (std::size_t k = 0; k < branches; ++k) {
-    LAZULI_ASSIGN_OR_RETURN(SplitComputation branch, Split(*known.module(), *i.called()[k],
-                                                           LinearParts(operands[k + 1]), results));
-    places.AddBranch(branch);
-    cut.push_back(std::move(branch));
-  }
-  std::vector<Op> known_operands{operands[0][0].known};
-  std::vector<hlo::Computation*> known_branches;
-  for (std::size_t k = 0; k < branches; ++k) {
-    const std::vector<Op> given = KnownParts(operands[k + 1]);
-    known_operands.push_back(known.Tuple(given));
-    known_branches.push_back(KnownBranch(known, cut[k], places, k, known_count, given));
-  }
-  const std::vector<SplitPart> known_end = Known(
-      PartsOf(known, known.Add(Opcode::kConditional, known_operands, i.attrs(), known_branches)));
-  LAZULI_RETURN_IF_ERROR(known.status());
-  std::vector<Op> linear_operands{InLinear(operands[0][0])};
-  std::vector<hlo::Computation*> linear_branches;
-  for (std::size_t k = 0; k < branches; ++k) {
+std::vector<Op> Splitter::AddLinearBranches(const hlo::Instruction& i, const Branches& branches,
+                                            absl::Span<const Op> known_end) {
+  std::vector<Op> operands{InLinear(branches.operands[0][0])};
+  std::vector<hlo::Computation*> made;
+  for (std::size_t k = 0; k < branches.cut.size(); ++k) {
+    const SplitComputation& cut = branches.cut[k];
     std::vector<Op> given;
-    for (const SplitPart& part : operands[k + 1]) {
+    for (const SplitPart& part : branches.operands[k + 1]) {
       if (part.is_linear()) given.push_back(part.linear);
     }
     std::size_t next = 0;
-    for (const std::optional<std::size_t> parameter : cut[k].parameter_of)
-      given.push_back(InLinear(parameter ? operands[k + 1][*parameter]
-                                         : known_end[known_count + places.of_branch[k][next++]]));
-    linear_operands.push_back(linear.Tuple(given));
-    linear_branches.push_back(linear.Region(
-        cut[k].linear->name(), {linear_operands.back().shape()}, [&](Builder& r, auto p) {
-          return r.Tuple(CopyInto(r, *cut[k].linear, PartsOf(r, p[0])));
-        }));
+    for (const std::optional<std::size_t> parameter : cut.parameter_of)
+      given.push_back(
+          parameter ? InLinear(branches.operands[k + 1][*parameter])
+                    : InLinear(known_end[branches.known_count() + branches.place_of[k][next++]]));
+    operands.push_back(linear.Tuple(given));
+    made.push_back(linear.Region(cut.linear->name(), {operands.back().shape()},
+                                 [&](Builder& b, absl::Span<const Op> p) {
+                                   return b.Tuple(CopyInto(b, *cut.linear, PartsOf(b, p[0])));
+                                 }));
   }
-  const std::vector<Op> linear_end = PartsOf(
-      linear, linear.Add(Opcode::kConditional, linear_operands, i.attrs(), linear_branches));
+  return PartsOf(linear, linear.Add(Opcode::kConditional, operands, i.attrs(), made));
+}
+
+absl::StatusOr<std::vector<SplitPart>> Splitter::SplitConditional(
+    const hlo::Instruction& i, const std::vector<std::vector<SplitPart>>& operands) {
+  Branches branches{operands};
+  branches.results.assign(PartCount(i.shape()), false);
+  for (std::size_t k = 0; k < i.called().size(); ++k) {
+    const Mask more = DependentResults(*i.called()[k], LinearParts(operands[k + 1]));
+    for (std::size_t r = 0; r < more.size(); ++r)
+      branches.results[r] = branches.results[r] || more[r];
+  }
+  for (std::size_t k = 0; k < i.called().size(); ++k) {
+    LAZULI_ASSIGN_OR_RETURN(
+        SplitComputation branch,
+        Split(*known.module(), *i.called()[k], LinearParts(operands[k + 1]), branches.results));
+    branches.AddPlaces(branch);
+    branches.cut.push_back(std::move(branch));
+  }
+  const std::vector<Op> known_end = AddKnownBranches(i, branches);
+  LAZULI_RETURN_IF_ERROR(known.status());
+  const std::vector<SplitPart> known_parts = Known(known_end);
+  const std::vector<Op> linear_end = AddLinearBranches(i, branches, known_end);
   LAZULI_RETURN_IF_ERROR(linear.status());
   std::vector<SplitPart> end;
   std::size_t next_known = 0, next_linear = 0;
-  for (const bool is_linear : results) {
-    if (is_linear)
-      end.push_back({{}, linear_end[next_linear++]});
-    else
-      end.push_back(known_end[next_known++]);
-  }
+  for (const bool is_linear : branches.results)
+    end.push_back(is_linear ? SplitPart{{}, linear_end[next_linear++]} : known_parts[next_known++]);
   return end;
 }
 

@@ -44,6 +44,10 @@ class Splitter {
   struct Loop;
   std::vector<Op> AddKnownLoop(const Loop& loop);
   std::vector<Op> AddLinearLoop(const Loop& loop, absl::Span<const Op> stacks);
+  struct Branches;
+  std::vector<Op> AddKnownBranches(const hlo::Instruction& i, const Branches& branches);
+  std::vector<Op> AddLinearBranches(const hlo::Instruction& i, const Branches& branches,
+                                    absl::Span<const Op> known_end);
 
   PartMap<SplitPart> map_;
   std::unordered_map<const hlo::Instruction*, Op> made_;       // on the known side

@@ -16,12 +16,6 @@ Mask LinearMask(absl::Span<const LinearPart> parts) {
   return mask;
 }
 
-std::vector<Shape> ShapesOfAll(absl::Span<const Op> values) {
-  std::vector<Shape> shapes;
-  for (const Op value : values) shapes.push_back(value.shape());
-  return shapes;
-}
-
 }  // namespace
 
 absl::Status TransposeWhile(TransposeStep& s) {
@@ -66,15 +60,40 @@ absl::Status TransposeWhile(TransposeStep& s) {
   return absl::OkStatus();
 }
 
-absl::Status TransposeConditional(TransposeStep& s) {
-  // The result has a cotangent for each slot that any branch takes.
+namespace {
+
+// The slots of all linear parts, each once: the result of transposed branches has a cotangent for each.
+std::vector<std::size_t> SlotsOf(absl::Span<const std::vector<LinearPart>> operands) {
   std::vector<std::size_t> slots;
-  for (std::size_t k = 1; k < s.operands.size(); ++k) {
-    for (const LinearPart& part : s.operands[k]) {
+  for (const std::vector<LinearPart>& parts : operands) {
+    for (const LinearPart& part : parts) {
       if (part.is_linear() && std::find(slots.begin(), slots.end(), part.slot) == slots.end())
         slots.push_back(part.slot);
     }
   }
+  return slots;
+}
+
+// The cotangents of `slots` that a transposed branch has for the linear ones of these parts.
+Op AddBranchCotangents(Builder& b, const TransposeStep& s, absl::Span<const std::size_t> slots,
+                       absl::Span<const LinearPart> parts, absl::Span<const Op> made) {
+  Cotangents sums(b);
+  for (const std::size_t slot : slots) sums.NewSlot(s.cotangents.shape(slot));
+  std::size_t next = 0;
+  for (const LinearPart& part : parts) {
+    if (!part.is_linear()) continue;
+    const auto at = std::find(slots.begin(), slots.end(), part.slot) - slots.begin();
+    sums.Add(static_cast<std::size_t>(at), made[next++]);
+  }
+  std::vector<Op> all;
+  for (std::size_t slot = 0; slot < slots.size(); ++slot) all.push_back(sums.OrZeros(slot));
+  return b.Tuple(all);
+}
+
+}  // namespace
+
+absl::Status TransposeConditional(TransposeStep& s) {
+  const std::vector<std::size_t> slots = SlotsOf(absl::MakeConstSpan(s.operands).subspan(1));
   std::vector<Op> cotangents;
   Mask wanted;
   for (const LinearPart& result : s.results) {
@@ -93,21 +112,10 @@ absl::Status TransposeConditional(TransposeStep& s) {
     }
     given.insert(given.end(), cotangents.begin(), cotangents.end());
     operands.push_back(s.b.Tuple(given));
-    const Shape shape = Shape::Tuple(ShapesOfAll(given));
-    branches.push_back(s.b.Region(back->name(), {shape}, [&](Builder& b, auto p) {
-      Cotangents sums(b);
-      for (const std::size_t slot : slots) sums.NewSlot(s.cotangents.shape(slot));
-      const std::vector<Op> made = CopyInto(b, *back, PartsOf(b, p[0]));
-      std::size_t next = 0;
-      for (const LinearPart& part : parts) {
-        if (!part.is_linear()) continue;
-        const auto at = std::find(slots.begin(), slots.end(), part.slot) - slots.begin();
-        sums.Add(static_cast<std::size_t>(at), made[next++]);
-      }
-      std::vector<Op> all;
-      for (std::size_t slot = 0; slot < slots.size(); ++slot) all.push_back(sums.OrZeros(slot));
-      return b.Tuple(all);
-    }));
+    branches.push_back(s.b.Region(
+        back->name(), {operands.back().shape()}, [&](Builder& b, absl::Span<const Op> p) {
+          return AddBranchCotangents(b, s, slots, parts, CopyInto(b, *back, PartsOf(b, p[0])));
+        }));
   }
   LAZULI_RETURN_IF_ERROR(s.b.status());
   const std::vector<Op> end =

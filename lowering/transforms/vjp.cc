@@ -62,12 +62,22 @@ ForwardValues AddForward(Builder& b, const Halves& halves, absl::Span<const Op> 
   return values;
 }
 
-// The cotangents of active parameters; parameters of cotangents are numbered from `number`.
+// Parameters, numbered from `number`, for the cotangents of results.
+std::vector<Op> CotangentParameters(Builder& b, const Halves& halves, int64_t number) {
+  std::vector<Op> given;
+  for (const Shape& result : halves.results) {
+    if (HasTangents(result)) given.push_back(b.Parameter(number++, result.WithDefaultLayout()));
+  }
+  return given;
+}
+
+// The cotangents of active parameters for residuals, and those of all results that can have one.
 std::vector<Op> AddBackward(Builder& b, const Halves& halves, std::vector<Op> residuals,
-                            int64_t number) {
+                            absl::Span<const Op> given) {
+  std::size_t next = 0;
   for (std::size_t k = 0; k < halves.results.size(); ++k) {
     if (!HasTangents(halves.results[k])) continue;
-    const Op ct = b.Parameter(number++, halves.results[k].WithDefaultLayout());
+    const Op ct = given[next++];
     if (halves.derived.active[k]) residuals.push_back(Conj(ct).op);
   }
   std::vector<Op> cotangents = PartsOf(b, b.Call(halves.back, residuals));
@@ -97,8 +107,9 @@ absl::StatusOr<VjpModules> Vjp(const hlo::Module& module, const ActiveLeaves& ac
   std::vector<Op> residuals;
   for (const Shape& shape : halves.split.residuals)
     residuals.push_back(backward.Parameter(static_cast<int64_t>(residuals.size()), shape));
-  const auto number = static_cast<int64_t>(residuals.size());
-  const std::vector<Op> cotangents = AddBackward(backward, halves, std::move(residuals), number);
+  const std::vector<Op> given =
+      CotangentParameters(backward, halves, static_cast<int64_t>(residuals.size()));
+  const std::vector<Op> cotangents = AddBackward(backward, halves, std::move(residuals), given);
   LAZULI_ASSIGN_OR_RETURN(hlo::Computation* const back,
                           backward.Finish(backward.Tuple(cotangents)));
   VjpModules modules;
@@ -114,9 +125,35 @@ absl::StatusOr<std::unique_ptr<hlo::Module>> Gradient(const hlo::Module& module,
   Builder b(halves.module.get(), Str(module.entry()->name(), "_gradient"));
   const std::vector<Op> parameters = ParametersLike(b, *module.entry());
   ForwardValues values = AddForward(b, halves, parameters);
-  const std::vector<Op> cotangents =
-      AddBackward(b, halves, std::move(values.residuals), static_cast<int64_t>(parameters.size()));
+  const std::vector<Op> given =
+      CotangentParameters(b, halves, static_cast<int64_t>(parameters.size()));
+  const std::vector<Op> cotangents = AddBackward(b, halves, std::move(values.residuals), given);
   LAZULI_ASSIGN_OR_RETURN(hlo::Computation* const entry, b.Finish(b.Tuple(cotangents)));
+  return Tidied(std::move(halves.module), entry);
+}
+
+absl::StatusOr<std::unique_ptr<hlo::Module>> ScalarGradient(const hlo::Module& module,
+                                                            const ScalarGradientOptions& options) {
+  const std::vector<Shape> shapes = PartsOf(module.entry()->root()->shape());
+  if (shapes.empty() || !shapes[0].IsScalar() || !ir::IsFloat(shapes[0].dtype()))
+    return InvalidArgument("grad: the first result must be one real number, not ",
+                           shapes.empty() ? Shape() : shapes[0]);
+  LAZULI_ASSIGN_OR_RETURN(Halves halves, Halve(module, options.active));
+  Builder b(halves.module.get(), Str(module.entry()->name(), "_gradient"));
+  ForwardValues values = AddForward(b, halves, ParametersLike(b, *module.entry()));
+  LAZULI_RETURN_IF_ERROR(b.status());
+  std::vector<Op> given, all, last;
+  for (const Shape& shape : shapes) {
+    if (HasTangents(shape)) given.push_back(b.Full(shape.WithDefaultLayout(), given.empty()));
+  }
+  for (std::size_t k = 0; k < shapes.size(); ++k) {
+    if (!shapes[k].IsArray()) continue;
+    const bool is_last = k + options.trailing >= shapes.size();
+    if (is_last || options.with_values) (is_last ? last : all).push_back(values.results[k]);
+  }
+  for (const Op ct : AddBackward(b, halves, std::move(values.residuals), given)) all.push_back(ct);
+  all.insert(all.end(), last.begin(), last.end());
+  LAZULI_ASSIGN_OR_RETURN(hlo::Computation* const entry, b.Finish(b.Tuple(all)));
   return Tidied(std::move(halves.module), entry);
 }
 

@@ -34,4 +34,16 @@ absl::StatusOr<VjpModules> Vjp(const hlo::Module& module, const ActiveLeaves& ac
 absl::StatusOr<std::unique_ptr<hlo::Module>> Gradient(const hlo::Module& module,
                                                       const ActiveLeaves& active = {});
 
+// Of a module whose first result is one real number: a module of its parameters that gives the gradient of that
+// number for each active leaf, in a flat tuple, behind the leaves of the module's result if `with_values`.
+// Other results have no part in it. The last `trailing` leaves of the result stay behind everything
+// else.
+struct ScalarGradientOptions {
+  ActiveLeaves active{};
+  bool with_values = false;
+  std::size_t trailing = 0;
+};
+absl::StatusOr<std::unique_ptr<hlo::Module>> ScalarGradient(const hlo::Module& module,
+                                                            const ScalarGradientOptions& options);
+
 }  // namespace lazuli::lowering

@@ -40,7 +40,7 @@ LAYERS = {
     "backend/npu/compiler": ["backend/npu/sim", "lowering/passes"],
     "backend/npu": ["backend/npu/compiler"],
     "lazy/tensor": ["ir/graph", "backend/client"],
-    "lazy/program": ["ir/graph", "lowering/builder", "backend/interpreter"],
+    "lazy/program": ["ir/graph", "lowering/builder", "lowering/transforms", "backend/interpreter"],
     "lazy/ops/functions": [],
     "lazy/ops/core": ["lazy/tensor", "lazy/program", "lowering/builder", "lazy/ops/functions"],
     "lazy/ops/elementwise": ["lazy/ops/core"],

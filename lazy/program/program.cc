@@ -8,10 +8,12 @@
 
 #include "ir/hlo/text/printer.h"
 #include "ir/support/error_place.h"
+#include "ir/support/float_mode.h"
 #include "ir/support/hash.h"
 #include "ir/support/linalg_error.h"
 #include "ir/support/status.h"
 #include "ir/types/leaves.h"
+#include "lowering/transforms/vjp.h"
 
 namespace lazuli::lazy {
 namespace {
@@ -45,6 +47,12 @@ absl::Status CheckShapes(std::string_view what, absl::Span<const Shape> wanted,
                              wanted[i]);
   }
   return absl::OkStatus();
+}
+
+absl::StatusOr<ProgramPtr> DerivedGradient(const hlo::Module& module) {
+  LAZULI_ASSIGN_OR_RETURN(std::unique_ptr<hlo::Module> gradient, lowering::Gradient(module));
+  gradient->set_name(Str("gradient_of_", module.name()));
+  return std::make_shared<const Program>(std::move(gradient));
 }
 
 absl::Status ErrorOfMatrix(const lowering::CheckMessage& message, int64_t value) {
@@ -92,6 +100,14 @@ const Fingerprint& Program::fingerprint() const {
   return fingerprint_;
 }
 
+const absl::StatusOr<ProgramPtr>& Program::gradient() const {
+  std::call_once(derived_, [this] {
+    const ir::ScopedFloatMode mode;
+    gradient_ = given_gradient_ != nullptr ? given_gradient_ : DerivedGradient(*module_);
+  });
+  return gradient_;
+}
+
 absl::StatusOr<ProgramPtr> Program::WithGradient(ProgramPtr gradient) const {
   std::vector<Shape> taken = parameters_, given;
   AppendDifferentiable(results_, taken);
@@ -99,7 +115,7 @@ absl::StatusOr<ProgramPtr> Program::WithGradient(ProgramPtr gradient) const {
   LAZULI_RETURN_IF_ERROR(CheckShapes("parameter", taken, gradient->parameters()));
   LAZULI_RETURN_IF_ERROR(CheckShapes("result", given, gradient->results()));
   auto program = std::make_shared<Program>(module_, checks_, num_flags_);
-  program->gradient_ = std::move(gradient);
+  program->given_gradient_ = std::move(gradient);
   return program;
 }
 

@@ -59,11 +59,12 @@ class Program {
   std::size_t num_outputs() const { return results_.size() + checks_.size() + num_flags_; }
   const Fingerprint& fingerprint() const;  // computed when first asked for
 
-  // The program that calls differentiate with; null if there is none. Its parameters are those of this
-  // program, then a cotangent per differentiable result; its results are a cotangent per differentiable
-  // parameter. Differentiable are floats and complex numbers.
-  const ProgramPtr& gradient() const { return gradient_; }
-  // This program with a gradient. An error names what does not fit.
+  // The program that calls differentiate with. Its parameters are those of this program, then a cotangent
+  // per differentiable result; its results are a cotangent per differentiable parameter. Differentiable are
+  // floats and complex numbers. It is the one that this program was given, else it is derived
+  // (lowering/transforms/vjp.h) when first asked for: an error names the instruction that has no rule.
+  const absl::StatusOr<ProgramPtr>& gradient() const;
+  // This program with a gradient of its own. An error names what does not fit.
   absl::StatusOr<ProgramPtr> WithGradient(ProgramPtr gradient) const;
 
  private:
@@ -71,7 +72,9 @@ class Program {
   std::vector<ProgramCheck> checks_;
   std::size_t num_flags_;
   std::vector<Shape> parameters_, results_;
-  ProgramPtr gradient_;
+  ProgramPtr given_gradient_;
+  mutable std::once_flag derived_;
+  mutable absl::StatusOr<ProgramPtr> gradient_;
   mutable std::once_flag fingerprinted_;
   mutable Fingerprint fingerprint_;
 };

@@ -57,10 +57,17 @@ def test_a_call_has_the_gradient_that_it_is_given():
     square = HloModule.trace([(lz.float32, [2])], lambda x: [x * x])
     slope = HloModule.trace([(lz.float32, [2])] * 2, lambda x, dy: [2 * x * dy])
     x = lz.tensor([1.0, 2.0], requires_grad=True)
-    with pytest.raises(lz.Error, match="call of traced: the program has no gradient"):
-        square.call([x])
     square.with_gradient(slope).call([x])[0].sum().backward()
     assert x.grad.tolist() == [2.0, 4.0]
+
+
+def test_a_call_derives_the_gradient_that_it_is_not_given():
+    cube = HloModule.trace([(lz.float32, [2])], lambda x: [x * x * x])
+    x = lz.tensor([1.0, 2.0], requires_grad=True)
+    slope, = lz.autograd.grad(cube.call([x])[0].sum(), x, create_graph=True)
+    assert slope.tolist() == [3.0, 12.0]
+    slope.sum().backward()
+    assert x.grad.tolist() == [6.0, 12.0]
 
 
 def test_it_is_changed_by_passes_and_by_rules():

@@ -61,11 +61,12 @@ void CheckArguments(const Program& program, absl::Span<const Tensor> arguments) 
 
 // Results that nobody can differentiate have no history, so that nothing gets lost.
 void CheckGradient(const Program& program, absl::Span<const Operand> in) {
-  if (program.gradient() != nullptr || !WantsGrad(in)) return;
+  if (!WantsGrad(in)) return;
   if (std::none_of(program.results().begin(), program.results().end(), IsDifferentiable)) return;
-  Refuse(program,
-         Unimplemented("the program has no gradient, and an argument wants one: give it one "
-                       "(with_gradient) or detach() the argument"));
+  if (const absl::Status& why = program.gradient().status(); !why.ok())
+    Refuse(program, ir::MakeError(why.code(), Message(why),
+                                  "; an argument wants a gradient: give the program one "
+                                  "(with_gradient) or detach() the argument"));
 }
 
 }  // namespace
@@ -104,7 +105,7 @@ Tensors CallOp::Vjp(const Saved& s, absl::Span<const Tensor> dys) const {
     if (!IsDifferentiable(shape)) continue;
     in.push_back(dys[i].defined() ? dys[i] : FullConstant(shape.WithDefaultLayout(), 0, device));
   }
-  Tensors given = Call(program->gradient(), in), grads(s.size());
+  Tensors given = Call(ValueOrThrow(program->gradient()), in), grads(s.size());
   std::size_t next = 0;
   for (std::size_t i = 0; i < grads.size(); ++i) {
     if (IsDifferentiable(program->parameters()[i])) grads[i] = std::move(given[next++]);

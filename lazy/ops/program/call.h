@@ -37,8 +37,10 @@ struct CallOp {
 };
 
 // The results of the program, pending. Throws StatusError where the arguments do not fit, where the
-// program is for several devices, and where a gradient is wanted that the program does not have.
-// `device` is used only by a program without arguments.
+// program is for several devices, and where a gradient is wanted and there is none: the program was given
+// none, and has an instruction without a rule.
+// `device` is used only by a program without arguments. A gradient that the program was not given is derived
+// when an argument first wants one.
 Tensors Call(const ProgramPtr& program, absl::Span<const Tensor> arguments,
              backend::Device device = {});
 

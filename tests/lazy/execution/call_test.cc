@@ -105,11 +105,34 @@ TEST_P(CallTest, TheGradientIsACall) {
   Backward(Sum(Call(square, {x})[0] * Floats({1, 10})), {}, {});
   EXPECT_THAT(Values(GradOf(x)), ElementsAre(2, 40));
   EXPECT_THAT(LastProgram()->hlo(), HasSubstr("%e"));
-  EXPECT_STATUS(
-      kUnimplemented,
-      "call of square: the program has no gradient, and an argument wants one: give it one "
-      "(with_gradient) or detach() the argument",
-      (void)Call(ProgramOf(kSquare), {x}));
+}
+
+// Of a program without a gradient of its own, twice: the derived gradient is a program, too.
+TEST_P(CallTest, TheGradientIsDerivedWhereNoneIsGiven) {
+  const ProgramPtr cube = ProgramOf(
+      "HloModule cube\n"
+      "ENTRY e { x = f32[2] parameter(0) i = s32[] parameter(1) s = f32[2] multiply(x, x)\n"
+      "  c = f32[2] multiply(s, x) ROOT r = (s32[], f32[2]) tuple(i, c) }\n");
+  const Tensor x = WithGrad(Floats({1, 2})), i = Of<int32_t>({}, {7});
+  const Tensors results = Call(cube, {x, i});
+  EXPECT_THAT(Values<int32_t>(results[0]), ElementsAre(7));
+  const Tensors once =
+      Grad({Sum(results[1])}, {x}, {}, {.create_graph = true}, /*allow_unused=*/false);
+  EXPECT_THAT(Values(once[0]), ElementsAre(3, 12));
+  const Tensors twice = Grad({Sum(once[0])}, {x}, {}, {}, /*allow_unused=*/false);
+  EXPECT_THAT(Values(twice[0]), ElementsAre(6, 12));
+}
+
+TEST_P(CallTest, AProgramWithoutRulesForItsGradientIsRefused) {
+  const ProgramPtr other = ProgramOf(
+      "HloModule other\n"
+      "ENTRY e { x = f32[2] parameter(0)\n"
+      "  ROOT y = f32[2] custom-call(x), custom_call_target=\"mine\",\n"
+      "    metadata={op_name=\"mine\" source_file=\"a.py\" source_line=3} }\n");
+  EXPECT_STATUS(kUnimplemented,
+                "call of other: mine: no derivative of custom-call \"mine\" (a.py:3); an argument "
+                "wants a gradient: give the program one (with_gradient) or detach() the argument",
+                (void)Call(other, {WithGrad(Floats({1, 2}))}));
 }
 
 // What a function records is a program that a graph can call.

@@ -24,6 +24,7 @@
 #include "lazy/execution/sync.h"
 #include "lazy/ops/program/call.h"
 #include "lowering/passes/registry.h"
+#include "lowering/transforms/vjp.h"
 
 namespace lazuli {
 
@@ -83,6 +84,49 @@ std::vector<hlo::Alias> AliasesOf(const std::vector<HloUpdate>& updates,
         {.output_index = {result}, .parameter_number = parameter, .parameter_index = {}});
   }
   return aliases;
+}
+
+// Flags for the parameters that a derivative is asked for; none if it is for all of them.
+lowering::ActiveLeaves ActiveOf(const lazy::Program& program, std::string_view function,
+                                const std::vector<std::int64_t>& arguments) {
+  if (arguments.empty()) return {};
+  const auto count = static_cast<std::int64_t>(program.parameters().size());
+  lowering::ActiveLeaves active(program.parameters().size(), false);
+  for (const std::int64_t argument : arguments) {
+    if (argument < 0 || argument >= count)
+      throw lazy::StatusError(ir::InvalidArgument(function, ": there is no argument ", argument,
+                                                  ": the module takes ", count));
+    const std::size_t at = static_cast<std::size_t>(argument);
+    if (active[at])
+      throw lazy::StatusError(
+          ir::InvalidArgument(function, ": argument ", argument, " is named twice"));
+    if (!lazy::IsDifferentiable(program.parameters()[at]))
+      throw lazy::StatusError(
+          ir::InvalidArgument(function, ": argument ", argument, " is ", program.parameters()[at],
+                              ": only floats and complex numbers have derivatives"));
+    active[at] = true;
+  }
+  if (!std::ranges::is_sorted(arguments))
+    throw lazy::StatusError(ir::InvalidArgument(function, ": arguments must be in order"));
+  return active;
+}
+
+// A derivative whose last results are the checks of the program.
+HloModule Derived(const lazy::Program& program,
+                  absl::StatusOr<std::unique_ptr<hlo::Module>> module) {
+  return HloAccess::Wrap(std::make_shared<lazy::Program>(
+      lazy::ValueOrThrow(std::move(module)), program.checks(),
+      program.num_outputs() - program.results().size() - program.checks().size()));
+}
+
+HloModule ScalarGradientOf(const lazy::Program& program, std::string_view function,
+                           const std::vector<std::int64_t>& arguments, bool with_values) {
+  const ir::ScopedFloatMode mode;
+  return Derived(program, lowering::ScalarGradient(
+                              program.module(),
+                              {.active = ActiveOf(program, function, arguments),
+                               .with_values = with_values,
+                               .trailing = program.num_outputs() - program.results().size()}));
 }
 
 }  // namespace
@@ -252,6 +296,35 @@ HloModule HloModule::with_gradient(const HloModule& gradient) const {
   return Guarded([&] {
     return HloAccess::Wrap(
         lazy::ValueOrThrow(impl_->program->WithGradient(gradient.impl_->program)));
+  });
+}
+
+HloModule HloModule::jvp(const std::vector<std::int64_t>& arguments) const {
+  return Guarded([&] {
+    const ir::ScopedFloatMode mode;
+    const lazy::Program& program = *impl_->program;
+    return Derived(program, lowering::Jvp(program.module(), ActiveOf(program, "jvp", arguments),
+                                          program.num_outputs() - program.results().size()));
+  });
+}
+
+HloModule HloModule::vjp(const std::vector<std::int64_t>& arguments) const {
+  return Guarded([&] {
+    const ir::ScopedFloatMode mode;
+    const lazy::Program& program = *impl_->program;
+    return HloAccess::Wrap(lazy::ValueOrThrow(
+        lowering::Gradient(program.module(), ActiveOf(program, "vjp", arguments))));
+  });
+}
+
+HloModule HloModule::grad(const std::vector<std::int64_t>& arguments) const {
+  return Guarded(
+      [&] { return ScalarGradientOf(*impl_->program, "grad", arguments, /*with_values=*/false); });
+}
+
+HloModule HloModule::value_and_grad(const std::vector<std::int64_t>& arguments) const {
+  return Guarded([&] {
+    return ScalarGradientOf(*impl_->program, "value_and_grad", arguments, /*with_values=*/true);
   });
 }
 

@@ -217,6 +217,18 @@ void BindHlo(py::module_& module) {
            "This module, whose calls are differentiated by calls of `gradient`: its parameters are "
            "those of this one, then a cotangent for each result of floats or complex numbers; its "
            "results are a cotangent for each such parameter.")
+      .def("jvp", &HloModule::jvp, py::arg("arguments") = std::vector<std::int64_t>(),
+           "The derivative in forward mode: takes the parameters, then a tangent for each of the "
+           "named ones (none: all floats and complex numbers); gives the results, then their "
+           "tangents.")
+      .def("vjp", &HloModule::vjp, py::arg("arguments") = std::vector<std::int64_t>(),
+           "The derivative in reverse mode: takes the parameters, then a cotangent for each result "
+           "of floats or complex numbers; gives a cotangent for each of the named parameters.")
+      .def("grad", &HloModule::grad, py::arg("arguments") = std::vector<std::int64_t>{0},
+           "The gradient of the first result, one real number, for each of the named parameters.")
+      .def("value_and_grad", &HloModule::value_and_grad,
+           py::arg("arguments") = std::vector<std::int64_t>{0},
+           "The results, then what grad() gives.")
       .def(
           "evaluate",
           [](const HloModule& m, const std::vector<Tensor>& arguments) {

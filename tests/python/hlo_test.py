@@ -70,6 +70,28 @@ def test_a_call_derives_the_gradient_that_it_is_not_given():
     assert x.grad.tolist() == [6.0, 12.0]
 
 
+def test_derivatives_are_modules():
+    program = HloModule.trace([(lz.float32, [2]), (lz.int32, []), (lz.float32, [2])],
+                              lambda x, n, y: [(x * y).sum() * n, y])
+    x, n, y = lz.tensor([1.0, 2.0]), lz.tensor(3, dtype=lz.int32), lz.tensor([4.0, 5.0])
+    dx, dy = lz.tensor([0.5, 0.0]), lz.tensor([0.0, 1.0])
+    values = program.jvp().evaluate([x, n, y, dx, dy])
+    assert [v.tolist() for v in values] == [42.0, [4.0, 5.0], 12.0, [0.0, 1.0]]
+    assert [v.tolist() for v in program.jvp([2]).evaluate([x, n, y, dy])[2:]] == [6.0, [0.0, 1.0]]
+    assert program.grad().evaluate([x, n, y])[0].tolist() == [12.0, 15.0]
+    values = program.value_and_grad([0, 2]).compile().run([x, n, y])
+    assert [v.tolist() for v in values] == [42.0, [4.0, 5.0], [12.0, 15.0], [3.0, 6.0]]
+    values = program.vjp([2]).evaluate([x, n, y, lz.tensor(1.0), lz.tensor([10.0, 20.0])])
+    assert [v.tolist() for v in values] == [[13.0, 26.0]]
+    for call, message in ((lambda: program.grad([3]), "grad: there is no argument 3: the module takes 3"),
+                          (lambda: program.vjp([1]), r"vjp: argument 1 is s32\[\]: only floats and complex"),
+                          (lambda: program.grad([0, 0]), "grad: argument 0 is named twice"),
+                          (lambda: program.jvp([2, 0]), "jvp: arguments must be in order"),
+                          (lambda: program.jvp().grad([0]).grad(), "grad: the first result must be one real number")):
+        with pytest.raises(lz.Error, match=message):
+            call()
+
+
 def test_it_is_changed_by_passes_and_by_rules():
     module = HloModule.parse(TEXT)
     before = copy.copy(module)

@@ -106,14 +106,32 @@ class LAZULI_API HloModule {
 
   // Records a call of the module, as one op: the results are pending, as those of any op, and belong to
   // the graph around them. What a check of the module finds is an error of that graph's run, with the
-  // line of the call. Throws where the arguments do not fit, for a module of several devices, and where
-  // an argument wants a gradient that the module does not have.
+  // line of the call. Gradients flow through it as through any op: by with_gradient()'s module, else by one
+  // that is derived (vjp()). Throws where the arguments do not fit, for a module of several devices, and
+  // where an argument wants a gradient and an instruction of the module has none.
   std::vector<Tensor> call(const std::vector<Tensor>& arguments,
                            SourceLocation loc = SourceLocation::current()) const;
   // This module, whose calls are differentiated by calls of another one: that takes the parameters of
   // this one, then a cotangent for each result of floats or complex numbers, and gives a cotangent for
   // each such parameter, with its shape. Throws Error(kInvalidArgument) where it does not fit.
   HloModule with_gradient(const HloModule& gradient) const;
+
+  // Derivatives as modules, which can be derived again, compiled and called; docs/transforms.md has the rules.
+  // `arguments` are positions among parameters(), of floats or complex numbers. All throw
+  // Error(kUnimplemented) with the line of an instruction that has no rule, and Error(kInvalidArgument) for
+  // positions that are none.
+  //
+  // Forward mode: takes the parameters, then a tangent for each of these (none named: for each float and complex
+  // parameter); gives the results, then a tangent for each result of floats or complex numbers.
+  HloModule jvp(const std::vector<std::int64_t>& arguments = {}) const;
+  // Reverse mode: takes the parameters, then a cotangent for each result of floats or complex numbers; gives a
+  // cotangent for each of these parameters. Loops must have a number of steps that follows from constants.
+  HloModule vjp(const std::vector<std::int64_t>& arguments = {}) const;
+  // Of a module whose first result is one real number: takes the parameters, and gives the gradient of that number
+  // for each of these, behind the results of the module in the second form. Throws
+  // Error(kInvalidArgument) where the first result is something else.
+  HloModule grad(const std::vector<std::int64_t>& arguments = {0}) const;
+  HloModule value_and_grad(const std::vector<std::int64_t>& arguments = {0}) const;
 
   // Compiles for a device, for as many threads (0: LAZULI_NUM_THREADS); the module stays as it is.
   HloExecutable compile(const Device& device = Device(), int num_threads = 0) const;

@@ -72,7 +72,7 @@ LAYERS = {
     "lazy/debug": ["lazy/execution", "lazy/graphs"],
     "cpp_api/include": [],
     "cpp_api/src": ["cpp_api/include", "lazy/ops", "lazy/autograd", "lazy/execution", "lazy/debug",
-                    "backend/interpreter", "backend/cpu", "backend/npu"],
+                    "lowering/transforms", "backend/interpreter", "backend/cpu", "backend/npu"],
     "cpp_api/nn": ["cpp_api/include"],
     "cpp_api/optim": ["cpp_api/include"],
     "cpp_api/data": ["cpp_api/include"],

@@ -120,7 +120,7 @@ Capture::~Capture() {
   }
   if (!outcome) return;
   outcome->SetNotTaken();
-  outcome->RestoreGenerators();
+  if (!keeps_draws_) outcome->RestoreGenerators();
 }
 
 Tensor Capture::Parameter(const Shape& shape, backend::Device device) {

@@ -41,6 +41,8 @@ class Capture {
   // whose elements two tensors share is a parameter for each history. Then the data and numbers that the
   // function made, in the order of the trace: as everywhere, they are not part of what is compiled.
   const Tensors& outside() const { return outside_; }
+  // What was drawn of generators stays drawn when the Capture ends: the call of the program uses it.
+  void KeepDraws() { keeps_draws_ = true; }
 
  private:
   class Lifted;
@@ -54,6 +56,7 @@ class Capture {
   std::vector<DataPtr> parameters_;  // of Parameter()
   std::vector<DataPtr> written_;
   Tensors outside_;
+  bool keeps_draws_ = false;
 };
 
 }  // namespace lazuli::lazy

@@ -102,7 +102,8 @@ void JoinChecks(Builder& b, int64_t checks, BatchValue& root) {
 // which results are batched anyway, and becomes which are.
 absl::StatusOr<Computation*> Write(BatchModule& shared, Builder& b, const Computation& source,
                                    const std::vector<bool>& flags, int64_t checks,
-                                   std::vector<bool>* wanted) {
+                                   std::vector<bool>* wanted,
+                                   std::vector<bool>* depends = nullptr) {
   BatchScope scope(shared, b);
   std::vector<BatchValue> parameters;
   std::size_t next = 0;
@@ -120,6 +121,7 @@ absl::StatusOr<Computation*> Write(BatchModule& shared, Builder& b, const Comput
   JoinChecks(b, checks, root);
   std::vector<bool> results;
   root.AppendFlags(results);
+  if (depends != nullptr) *depends = results;
   for (std::size_t k = 0; k < results.size() && k < wanted->size(); ++k)
     results[k] = results[k] || (*wanted)[k];
   *wanted = results;
@@ -208,8 +210,9 @@ absl::StatusOr<BatchedModule> Batch(const hlo::Module& module, const std::vector
         static_cast<std::size_t>(ir::LeafCount(source->entry()->root()->shape()) - options.checks),
         true);
   Builder b(&target, source->entry()->name());
-  LAZULI_ASSIGN_OR_RETURN(Computation* const entry, Write(shared, b, *source->entry(), parameters,
-                                                          options.checks, &batched.results));
+  LAZULI_ASSIGN_OR_RETURN(Computation* const entry,
+                          Write(shared, b, *source->entry(), parameters, options.checks,
+                                &batched.results, &batched.depends));
   target.set_entry(entry);
   RemoveUnreached(target);
   AddAliases(module, target);

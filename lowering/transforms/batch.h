@@ -40,6 +40,7 @@ struct BatchOptions {
 struct BatchedModule {
   std::unique_ptr<hlo::Module> module;
   std::vector<bool> results = {};  // which leaves of the root have a batch dim
+  std::vector<bool> depends = {};  // and which would have one without broadcast_results
 };
 
 // The module for `size` samples. `parameters` say which leaves of the entry's parameters, elements of

@@ -213,6 +213,12 @@ void BindHlo(py::module_& module) {
           },
           py::arg("arguments"),
           "Records a call, as one op of the graph around it; the results are pending.")
+      .def(
+          "vmap", &HloModule::vmap, py::arg("size"), py::arg("in_dims") = py::tuple(),
+          py::arg("out_dims") = py::tuple(),
+          "This module for a batch of `size` samples: dim in_dims[i] of parameter i counts them, "
+          "None for a parameter that is the same for all, and dim out_dims[i] of result i does. () "
+          "is dim 0 for all. UnimplementedError, with opcode and line, for what has no rule.")
       .def("with_gradient", &HloModule::with_gradient, py::arg("gradient"),
            "This module, whose calls are differentiated by calls of `gradient`: its parameters are "
            "those of this one, then a cotangent for each result of floats or complex numbers; its "

@@ -14,6 +14,7 @@
 #include <cstddef>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -132,6 +133,13 @@ class LAZULI_API HloModule {
   // Error(kInvalidArgument) where the first result is something else.
   HloModule grad(const std::vector<std::int64_t>& arguments = {0}) const;
   HloModule value_and_grad(const std::vector<std::int64_t>& arguments = {0}) const;
+
+  // This module for a batch of samples: dim in_dims[i] of parameter i counts them, and dim out_dims[i] of
+  // result i does. A negative dim counts from the end, and a parameter without one is the same for all
+  // samples; {} is dim 0 for all. Throws Error(kUnimplemented), with opcode and line, for what has no
+  // rule, and Error(kInvalidArgument) where dims do not fit.
+  HloModule vmap(std::int64_t size, const std::vector<std::optional<std::int64_t>>& in_dims = {},
+                 const std::vector<std::int64_t>& out_dims = {}) const;
 
   // Compiles for a device, for as many threads (0: LAZULI_NUM_THREADS); the module stays as it is.
   HloExecutable compile(const Device& device = Device(), int num_threads = 0) const;

@@ -12,6 +12,7 @@
 #include "lazuli/execution.h"
 #include "lazuli/fft.h"
 #include "lazuli/foreach.h"
+#include "lazuli/func.h"
 #include "lazuli/hlo.h"
 #include "lazuli/indexing.h"
 #include "lazuli/linalg.h"

@@ -7,6 +7,7 @@
 #include "lazy/ops/core/functions.h"
 #include "lazy/ops/core/op.h"
 #include "lazy/tensor/random.h"
+#include "lazy/tensor/sampled_draws.h"
 
 namespace lazuli::lazy {
 
@@ -36,6 +37,7 @@ lowering::Op Uniform(lowering::Builder& b, lowering::Op bits, int64_t i, int64_t
 template <class T>
 Tensor RecordRandom(T op, int64_t reserved, backend::Device device, Generator& generator,
                     absl::Span<const Operand> operands = {}) {
+  reserved = SampledDraws::NumbersFor(reserved);
   const PhiloxState state = generator.Reserve(reserved);
   Context::Current().NoteDraw(generator, state, After(state, reserved));
   auto slot = [](uint64_t half) {

@@ -103,7 +103,7 @@ globals().update(_STORAGES)
 globals().update(_INTERNAL)
 globals().update({_function.__name__: _function for _function in _SETTINGS})
 globals().update(_OLD_CONSTRUCTORS)  # lazuli.LongTensor and others
-is_grad_enabled = _C.grad_enabled
+is_grad_enabled, vmap = _C.grad_enabled, lazuli.func.vmap
 cosine_similarity, group_norm, layer_norm, pairwise_distance, rms_norm, rrelu = (
     getattr(lazuli.nn.functional, _name)
     for _name in ("cosine_similarity", "group_norm", "layer_norm", "pairwise_distance", "rms_norm",

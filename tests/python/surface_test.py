@@ -30,7 +30,7 @@ ELSEWHERE = {
     "options are keyword arguments": r"(\w+::)*\w+(Options|Step)|optim::(Configured|OptimizerOptions|OptionsOf|VisitOptions)(::\w+)?",
     "aggregates that calls return are dicts, tuples, numbers": r"StateDict(::\w+)?|LoadReport|MemoryStats|Flag|debug::(Frame|LiveTensors|MemoryPlan|PlannedArray|ProgramMemory|ProgramStats|Recompile)|profiler::(Event|Row)|"
                                                                     r"nn::AdaptiveLogSoftmaxOutput",
-    "words, keyword arguments, and `with`, which sees errors": r"profiler::(by|Options|StepTrace::cancel)",
+    "words, keyword arguments, and `with`, which sees errors": r"profiler::(by|Options|StepTrace::cancel)|func::Randomness",
     "Python's exceptions": r"Error(::(code|msg|what_without_backtrace))?",
     "no_grad() and enable_grad()": r"NoGrad|EnableGrad",
     "autocast(), get_autocast_dtype()": r"amp::(Autocast|(set_)?autocast_dtype)",

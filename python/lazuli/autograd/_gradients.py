@@ -2,6 +2,8 @@
 
 from lazuli import _C
 from lazuli._C import Tensor
+from lazuli.autograd._batches import batched
+from lazuli.autograd.grad_mode import enable_grad, no_grad
 
 
 def _list(tensors):
@@ -48,13 +50,23 @@ def _batched(outputs, inputs, gradients, retain, create_graph, unused):
     if len(count) != 1:
         raise ValueError("grad: with is_grads_batched all grad_outputs have one first dim, the "
                          "number of gradients")
-    rows = []
-    for i in range(*count):
-        row = [None if g is None else g[i] for g in gradients]
-        rows.append(_C._grad(outputs, inputs, row, retain or i + 1 < max(count), create_graph,
-                             unused))
-    return [None if column[0] is None else _C.stack(list(column))
-            for column in zip(*rows, strict=True)]
+    given = [i for i, g in enumerate(gradients) if g is not None]
+    used = []  # the inputs that the outputs depend on
+
+    def one(*row):
+        each = [None] * len(gradients)
+        for i, gradient in zip(given, row, strict=True):
+            each[i] = gradient
+        found = _C._grad(outputs, inputs, each, retain, create_graph, unused)
+        used[:] = [i for i, gradient in enumerate(found) if gradient is not None]
+        return [found[i] for i in used]
+
+    with enable_grad() if create_graph else no_grad():
+        made, _ = batched(one, [gradients[i] for i in given], *count, "same", "grad")
+    rows = [None] * len(inputs)
+    for i, gradient in zip(used, made, strict=True):
+        rows[i] = gradient
+    return rows
 
 
 def backward(tensors, grad_tensors=None, retain_graph=None, create_graph=False, grad_variables=None,

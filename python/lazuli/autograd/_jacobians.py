@@ -28,3 +28,18 @@ def rows(output, inputs, create_graph, strict=False, words=""):
         return tuple(x.new_zeros((*output.shape, *x.shape)) for x in inputs)
     return tuple(_C.stack(column).reshape((*output.shape, *x.shape))
                  for column, x in zip(zip(*found, strict=True), inputs, strict=True))
+
+
+def rows_at_once(output, inputs, create_graph, chunk_size=None):
+    """rows() by a batched backward pass for so many elements at a time; None: for all."""
+    count = output.numel()
+    if count < 2 or not output.requires_grad:
+        return rows(output, inputs, create_graph)
+    every = _C.eye(count, dtype=output.dtype, device=output.device).reshape(count, *output.shape)
+    parts = [grad([output], inputs, [part], create_graph=create_graph, retain_graph=True,
+                  allow_unused=True, is_grads_batched=True)
+             for part in every.split(chunk_size or count)]
+    return tuple(x.new_zeros((*output.shape, *x.shape)) if column[0] is None else
+                 (column[0] if len(column) == 1 else _C.cat(list(column)))
+                 .reshape((*output.shape, *x.shape))
+                 for column, x in zip(zip(*parts, strict=True), inputs, strict=True))

@@ -3,19 +3,13 @@
 from lazuli import _C
 from lazuli.func._transforms import (debug_unwrap, functionalize, grad, grad_and_value, hessian,
                                      jacfwd, jacrev, jvp, linearize, value_and_grad, vjp)
+from lazuli.func._vmap import vmap
 from lazuli.nn._kinds import _BatchNorm
 from lazuli.nn.utils.stateless import functional_call
 
 __all__ = ["debug_unwrap", "functional_call", "functionalize", "grad", "grad_and_value", "hessian",
            "jacfwd", "jacrev", "jvp", "linearize", "replace_all_batch_norm_modules_",
-           "stack_module_state", "value_and_grad", "vjp"]
-
-
-def __getattr__(name):
-    if name == "vmap":
-        raise AttributeError("lazuli.func has no vmap: give the function a dim for the batch, or "
-                             "stack() its results for each sample", name=name)
-    raise AttributeError(f"module 'lazuli.func' has no attribute {name!r}", name=name)
+           "stack_module_state", "value_and_grad", "vjp", "vmap"]
 
 
 def stack_module_state(models):

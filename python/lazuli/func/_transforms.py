@@ -11,7 +11,7 @@ import functools
 
 from lazuli import _C
 from lazuli._C import Tensor
-from lazuli.autograd._jacobians import gradients, rows
+from lazuli.autograd._jacobians import gradients, rows_at_once
 from lazuli.func._runs import Run, check_function, level
 from lazuli.func._tree import flatten
 
@@ -159,15 +159,15 @@ def _check_real(name, tensors, what):
                                f"{x.dtype}")
 
 
-def _by_rows(run):
-    """The Jacobian matrices of each output, by one backward pass per element of the outputs."""
-    return [rows(o, run.inputs, run.kept) for o in run.outputs]
+def _by_rows(run, chunk_size):
+    """The Jacobian matrices of each output, by a backward pass for a batch of its elements."""
+    return [rows_at_once(o, run.inputs, run.kept, chunk_size) for o in run.outputs]
 
 
-def _by_columns(run):
-    """The same by one backward pass per element of the inputs, through the recorded vjp."""
+def _by_columns(run, chunk_size):
+    """The same by a batch of the elements of the inputs, through the recorded vjp."""
     vectors, products = run.transposed()
-    columns = [rows(p, vectors, run.kept) for p in products]
+    columns = [rows_at_once(p, vectors, run.kept, chunk_size) for p in products]
     blocks = iter(zip(*columns, strict=True))
     return [_transposed(next(blocks), run.inputs) if o.requires_grad else
             [o.new_zeros((*o.shape, *x.shape)) for x in run.inputs] for o in run.outputs]
@@ -179,7 +179,7 @@ def _transposed(blocks, inputs):
             for b, x in zip(blocks, inputs, strict=True)]
 
 
-def _jacobian(name, func, argnums, has_aux, blocks_of, **kinds):
+def _jacobian(name, func, argnums, has_aux, blocks_of, chunk_size=None, **kinds):
     check_function(name, func)
 
     @functools.wraps(func)
@@ -193,7 +193,7 @@ def _jacobian(name, func, argnums, has_aux, blocks_of, **kinds):
                 raise RuntimeError(f"{name}: the function must return tensors of a floating-point "
                                    "dtype")
             found = run.structure.build(run.arguments.build(run.finished(blocks))
-                                        for blocks in blocks_of(run))
+                                        for blocks in blocks_of(run, chunk_size))
             return (found, run.finished_aux()) if has_aux else found
 
     return call
@@ -208,15 +208,15 @@ def jacrev(func, argnums=0, *, has_aux=False, chunk_size=None, _preallocate_and_
     """The function that returns the Jacobian matrices of func: [*output.shape, *input.shape] in
     place of each output, and within it of each input at argnums; with has_aux (matrices, aux).
 
-    One backward pass is recorded for each element of the outputs, all in one graph. chunk_size
-    changes nothing.
+    The backward passes of all elements of an output are one, batched by vmap(); with chunk_size
+    those of at most so many elements.
     """
     _check_chunk("jacrev", chunk_size)
-    return _jacobian("jacrev", func, argnums, has_aux, _by_rows)
+    return _jacobian("jacrev", func, argnums, has_aux, _by_rows, chunk_size)
 
 
 def jacfwd(func, argnums=0, has_aux=False, *, randomness="error"):
-    """jacrev() by jvp(): one pass is recorded for each element of the inputs at argnums, so it is
+    """jacrev() by jvp(): its batch has an entry for each element of the inputs at argnums, so it is
     for functions with fewer inputs than outputs. func runs once, so randomness changes nothing."""
     if randomness not in ("error", "different", "same"):
         raise RuntimeError("jacfwd: randomness must be 'error', 'different' or 'same', not "

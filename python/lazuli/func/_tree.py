@@ -40,6 +40,28 @@ class Structure:
         found = [child.leaves(item) for child, item in zip(self._children, tree, strict=True)]
         return None if None in found else [leaf for some in found for leaf in some]
 
+    def spread(self, tree):
+        """An entry for each leaf of this structure, from a tree that looks like its upper part;
+        None if the tree does not."""
+        if self._kind is None:
+            return None if _kind(tree) else [tree]
+        if _kind(tree) is None:
+            return [tree] * self.count()
+        if _kind(tree) is not self._kind or len(tree) != len(self._children):
+            return None
+        if self._keys is not None:
+            if any(key not in tree for key in self._keys):
+                return None
+            tree = [tree[key] for key in self._keys]
+        found = [child.spread(item) for child, item in zip(self._children, tree, strict=True)]
+        return None if None in found else [entry for some in found for entry in some]
+
+    def count(self):
+        """How many leaves there are."""
+        if self._kind is None:
+            return 1
+        return sum(child.count() for child in self._children)
+
     def __str__(self):
         if self._kind is None:
             return "*"

@@ -90,7 +90,8 @@ def check_assertion():
 
 
 def check_recurrent(name, layer, **options):
-    """A recurrent layer is one function of the graph, however many steps there are, with eager's values and gradients."""
+    """A recurrent layer is one function of the graph, however many steps there are, with eager's values and gradients, and so is what
+    lazuli.torch.export() makes of it."""
     import torch
     from lazuli.torch import _program
     torch.manual_seed(3)
@@ -122,7 +123,59 @@ def check_recurrent(name, layer, **options):
     cells = 4 if options.get("bidirectional") else 2
     loops = [text.count(" while(") for text in texts]
     assert loops == [cells] * 4, f"{name}: {loops} loops of {cells} layers and directions"
+    check_exported(name, model)
     print(name, flush=True)
+
+
+def check_exported(name, model):
+    import torch
+
+    import lazuli as lz
+    import lazuli.torch
+    lines = []
+    for steps in (3, 9):
+        x = torch.randn(2, steps, 3, dtype=torch.float64)
+        program = lazuli.torch.export(model, (x,))
+        lines.append(len(str(program).splitlines()))
+        ours, theirs = program.evaluate([lz.tensor(x.numpy())])[0].numpy(), model(x)[0].numpy(force=True)
+        assert abs(ours - theirs).max() < 1e-12, (name, steps)
+    assert lines[0] == lines[1], f"{name}: the exported program of 3 steps has {lines[0]} lines, of 9 {lines[1]}"
+
+
+def check_dropout():
+    """What is dropped between recurrent layers is what eager drops, in values and gradients, and in whole steps."""
+    import torch
+
+    import lazuli.torch
+    for layer, options in ((torch.nn.LSTM, {"batch_first": True}), (torch.nn.GRU, {"bidirectional": True}), (torch.nn.RNN, {"bias": False})):
+        torch.manual_seed(3)
+        model = layer(3, 4, num_layers=3, dropout=0.4, dtype=torch.float64, **options)
+        x, made = torch.randn(5, 2, 3, dtype=torch.float64), []
+        for forward in (model, torch.compile(model, backend="lazuli")):
+            torch.manual_seed(4)
+            output, _ = forward(x)
+            made.append([output, *torch.autograd.grad(output.sin().sum(), list(model.parameters()))])
+        for ours, theirs in zip(made[1], made[0], strict=True):
+            assert torch.allclose(ours, theirs, atol=1e-12), (layer.__name__, (ours - theirs).abs().max())
+    losses = []
+    for captured in (False, True):
+        torch.manual_seed(3)
+        model = torch.nn.LSTM(3, 4, num_layers=2, dropout=0.4, dtype=torch.float64)
+        x, optimizer = torch.randn(5, 2, 3, dtype=torch.float64), torch.optim.SGD(model.parameters(), 0.5)
+        loss_of = lambda made, goal: (made[0] - goal).square().mean()  # noqa: E731
+        step = lazuli.torch.train_step(model, optimizer, loss_of) if captured else lambda *given: eager_step(model, optimizer, loss_of, *given)
+        torch.manual_seed(4)
+        losses.append([float(step(x, torch.ones(5, 2, 4, dtype=torch.float64))) for _ in range(4)])
+    assert max(abs(ours - theirs) for ours, theirs in zip(*losses, strict=True)) < 1e-12, losses
+    print("dropout between recurrent layers", flush=True)
+
+
+def eager_step(model, optimizer, loss_of, x, goal):
+    optimizer.zero_grad()
+    loss = loss_of(model(x), goal)
+    loss.backward()
+    optimizer.step()
+    return loss
 
 
 def main(folder):
@@ -139,6 +192,7 @@ def main(folder):
     check_recurrent("LSTM with projections", nn.LSTM, proj_size=2, batch_first=True)
     check_recurrent("GRU", nn.GRU, batch_first=True)
     check_recurrent("RNN", nn.RNN, nonlinearity="relu", bidirectional=True, batch_first=True, bias=False)
+    check_dropout()
     return 0
 
 

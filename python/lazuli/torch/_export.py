@@ -3,7 +3,7 @@
 import torch
 
 import lazuli as lz
-from lazuli.torch import _backend, _random, _rows
+from lazuli.torch import _backend, _random, _recurrent, _rows
 from lazuli.torch._program import Recorder, from_torch, place_text, refused_text
 from lazuli.torch._sync import bring_back
 
@@ -20,7 +20,7 @@ def export(module, args=(), *, parameters=False):
         bring_back(module)
     program = (module if isinstance(module, torch.export.ExportedProgram)
                else torch.export.export(module, tuple(args)))
-    with _backend.plain_functions():
+    with _backend.plain_functions(), _recurrent.whole(program.graph_module):
         program = program.run_decompositions(_backend.decompositions())
     gm, signature = program.graph_module, program.graph_signature
     held = {**program.state_dict, **program.constants}

@@ -168,16 +168,29 @@ torch.library.register_fake("lazuli::recurrent", _shapes, lib=_LIBRARY)
 torch.library.register_fake("lazuli::recurrent_backward", _backward_shapes, lib=_LIBRARY)
 
 
-def _is_whole(tensors, dropout, train, layers):
-    """Whether lazuli takes torch's function as one.
-
-    It does not draw as torch does, nor mix dtypes as autocast lets torch do.
-    """
+def _is_whole(tensors):
+    """Whether lazuli takes torch's function as one. It does not mix dtypes as autocast lets torch
+    do."""
     first = tensors[0]
     return (first.dim() == 3 and first.is_floating_point() and
             all(t.dtype == first.dtype and t.device.type == "cpu" for t in tensors) and
-            not (dropout > 0 and train and layers > 1) and not torch.is_autocast_enabled("cpu") and
+            not torch.is_autocast_enabled("cpu") and
             torch._C._functorch.maybe_current_level() is None)
+
+
+def _with_dropout(kind, x, hx, params, biases, layers, dropout, bidirectional):
+    """[output, last states...] of one layer after the other, and dropout between them, which torch
+    loses where it traces layers of several steps."""
+    each, directions, last = len(params) // layers, 2 if bidirectional else 1, []
+    for layer in range(layers):
+        first = [h[layer * directions:(layer + 1) * directions] for h in hx]
+        x, *states = torch.ops.lazuli.recurrent(
+            kind, False, x, first, params[layer * each:(layer + 1) * each], biases, 1,
+            bidirectional)
+        last.append(states)
+        if layer + 1 < layers:
+            x = torch.dropout(x, dropout, True)
+    return [x, *map(torch.cat, zip(*last, strict=True))]
 
 
 def _whole(kind, function):
@@ -188,22 +201,29 @@ def _whole(kind, function):
             return function(*given, **named)
         x, hx, params, biases, count, dropout, train, bidirectional, batch_first = given
         hx = list(hx) if kind == "lstm" else [hx]
-        if not _is_whole([x, *hx, *params], dropout, train, count):
+        if not _is_whole([x, *hx, *params]):
             return function(*given)
-        output, *last = torch.ops.lazuli.recurrent(kind, False, x.transpose(0, 1) if batch_first
-                                                   else x, hx, list(params), biases, count,
-                                                   bidirectional)
+        x = x.transpose(0, 1) if batch_first else x
+        if dropout > 0 and train and count > 1:
+            output, *last = _with_dropout(kind, x, hx, list(params), biases, count, dropout,
+                                          bidirectional)
+        else:
+            output, *last = torch.ops.lazuli.recurrent(kind, False, x, hx, list(params), biases,
+                                                       count, bidirectional)
         return (output.transpose(0, 1) if batch_first else output, *last)
 
     return layers
 
 
+# Of dynamo's graphs, and of exported ones.
 WHOLE = {function: _whole(kind, function) for kind, function in _FUNCTIONS.items()}
+WHOLE |= {getattr(torch.ops.aten, kind).input: WHOLE[f] for kind, f in _FUNCTIONS.items()}
 
 
 @contextlib.contextmanager
 def whole(gm):
-    """Within this, recurrent layers of dynamo's graph are traced as one function each."""
+    """Within this, recurrent layers of dynamo's graph, or of an exported one, are traced as one
+    function each."""
     nodes = {n: n.target for g in gm.modules() if isinstance(g, torch.fx.GraphModule)
              for n in g.graph.nodes if n.op == "call_function" and n.target in WHOLE}
     owners = {n.graph.owning_module for n in nodes}

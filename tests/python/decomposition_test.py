@@ -196,3 +196,17 @@ def test_nearly_low_rank():
         expected = np.linalg.eigvalsh(s)
         close(values, expected[:, ::-1][:, :2] if largest else expected[:, :2])
         close(lz.tensor(s) @ vectors, (vectors * values.unsqueeze(-2)).numpy())
+
+
+def test_gradients_of_the_determinant_of_a_singular_matrix():
+    """The gradient of [[a, b], [c, d]] is [[d, -c], [-b, a]], and that of the sum of its squares twice the matrix."""
+    matrices = [[[1.0, 1.0], [1.0, 1.0]], [[3.0, 1.0], [2.0, 4.0]]]
+    x = lz.tensor(matrices, dtype=lz.float64, requires_grad=True)
+    first, = lz.autograd.grad(lz.linalg.det(x).sum(), x, create_graph=True)
+    second, = lz.autograd.grad((first * first).sum(), x)
+    np.testing.assert_allclose(first.detach().numpy(), [[[1, -1], [-1, 1]], [[4, -2], [-1, 3]]], atol=1e-14)
+    np.testing.assert_allclose(second.numpy(), 2 * np.array(matrices), atol=1e-13)
+    x = lz.tensor(matrices[0], dtype=lz.float64, requires_grad=True)
+    first, = lz.autograd.grad(lz.linalg.slogdet(x)[1], x, create_graph=True)
+    with pytest.raises(lz.linalg.LinAlgError, match=r"linalg\.solve: The solver failed because the input matrix is singular"):
+        first.tolist()

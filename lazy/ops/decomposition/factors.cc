@@ -1,6 +1,7 @@
 #include "lazy/ops/decomposition/factors.h"
 
 #include <algorithm>
+#include <optional>
 
 #include "lazy/ops/core/step_loop.h"
 #include "lazy/ops/decomposition/lapack.h"
@@ -124,12 +125,49 @@ Tensor NotSingular(const Tensor& factors) {
   return WithDiagonal(factors, Where(zero, Constant(EpsilonOf(dtype), dtype), diagonal));
 }
 
-// A^-H c for one number c per matrix: the gradient of functions of the determinant.
+// One number per matrix as matrices.
+Tensor AcrossMatrices(const Tensor& numbers) { return Unsqueeze(Unsqueeze(numbers, -1), -1); }
+
+// A^-H c for one number c per matrix: the gradient of functions of the determinant. If it is
+// differentiated again, a singular matrix is an error at the read.
 Tensor ScaledInverse(const Tensor& A, const Tensor& factors, const Tensor& pivots,
                      const Tensor& c) {
-  const Tensor scaled = IdentityLike(A) * Unsqueeze(Unsqueeze(c, -1), -1);
-  if (MakesHistory()) return RecordAll(SolveOp{}, {{Adjoint(A), scaled}})[0];
+  const Tensor scaled = IdentityLike(A) * AcrossMatrices(c);
+  if (MakesHistory()) return LinalgSolve(Adjoint(A), scaled);
   return SolveFactored(NotSingular(factors), pivots, scaled, /*adjoint=*/true);
+}
+
+// The products over the last dim of all elements but one.
+Tensor ProductsOfOthers(const Tensor& x) {
+  const int64_t n = x.shape().dim(x.shape().rank() - 1);
+  const Tensor one = OnesLike(Narrow(x, -1, 0, 1));
+  const Tensor before = Cumprod(Cat({{one, Narrow(x, -1, 0, n - 1)}}, -1), -1);
+  const Tensor behind = Cat({{Narrow(x, -1, 1, n - 1), one}}, -1);
+  return before * Flip(Cumprod(Flip(behind, {-1}), -1), {-1});
+}
+
+// The conjugate cofactors of A times a number per matrix, by singular values: of every matrix, also
+// where there is no inverse (Stewart 1998, "On the adjugate matrix").
+Tensor ScaledCofactors(const Tensor& A, const Tensor& c) {
+  const auto [U, S, Vh] = LinalgSvd(A, /*full_matrices=*/false, std::nullopt);
+  const Tensor sign = Conj(LinalgDet(U) * LinalgDet(Vh)) * c;
+  const Tensor scales = To(ProductsOfOthers(S), A.dtype()) * Unsqueeze(sign, -1);
+  return Matmul(U * Unsqueeze(scales, -2), Vh);
+}
+
+// The gradient of determinants, of which gradients are wanted. Each way sees other matrices in place
+// of those that it is not for, so that its own gradients are numbers.
+Tensor DetGradient(const Tensor& A, const Tensor& factors, const Tensor& det, const Tensor& dy) {
+  const int64_t n = RowsOf(A.shape());
+  if (n == 0) return A;
+  const DType dtype = A.dtype();
+  const Tensor zero = Eq(DiagonalOf(factors), Constant(0, dtype));
+  const Tensor singular = AcrossMatrices(Any(zero, {-1}));
+  const Tensor identity = IdentityLike(A);
+  const Tensor others = identity * (To(Arange(n, DType::kS64, A.device()), dtype) + 1.0);
+  const Tensor scaled = identity * AcrossMatrices(dy * Conj(det));
+  const Tensor solved = RecordAll(SolveOp{}, {{Adjoint(Where(singular, identity, A)), scaled}})[0];
+  return Where(singular, ScaledCofactors(Where(singular, A, others), dy), solved);
 }
 
 }  // namespace
@@ -262,6 +300,7 @@ std::array<lowering::Op, 3> DetOp::Lower(lowering::Builder& b, lowering::Op x) c
 // d det = det tr(A^-1 dA).
 Tensors DetOp::Vjp(const Saved& s, absl::Span<const Tensor> dys) const {
   if (!dys[0].defined()) return {Tensor()};
+  if (MakesHistory()) return {DetGradient(s.x(0), s.y(1), s.y(0), dys[0])};
   return {ScaledInverse(s.x(0), s.y(1), s.y(2), dys[0] * Conj(s.y(0)))};
 }
 

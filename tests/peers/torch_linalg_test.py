@@ -235,6 +235,18 @@ def programs():
         yield f"svdvals {dtype}", lz.linalg.svdvals, (z,)
         yield f"matrix_exp {dtype}", lz.linalg.matrix_exp, (x,)
         yield f"pinv {dtype}", lz.linalg.pinv, (z,)
+        yield f"det {dtype}", lz.linalg.det, (x,)
+        yield f"lu_solve {dtype}", lambda a, b: lz.linalg.lu_solve(*lz.linalg.lu_factor(a), b, adjoint=True), (x, z)
+        yield f"lstsq {dtype}", lambda a: lz.linalg.lstsq(a, a[..., :1])[0], (y,)
+        yield f"householder_product {dtype}", lambda a: lz.linalg.householder_product(*lz.geqrf(a)), (y,)
+        yield f"cholesky_inverse {dtype}", lambda a: lz.cholesky_inverse(lz.linalg.cholesky(a)), (x,)
+        yield f"gradient of the singular values {dtype}", lambda a: gradient_of(lambda b: lz.linalg.svdvals(b).pow(2).sum(), a), (z,)
+        yield f"gradient of slogdet {dtype}", lambda a: gradient_of(lambda b: lz.linalg.slogdet(b)[1].sum(), a), (x,)
+
+
+def gradient_of(function, x):
+    x = x.detach().requires_grad_()
+    return lz.autograd.grad(function(x), x)[0]
 
 
 def program_case(function, operands):

@@ -2,8 +2,8 @@
 """Recurrent layers beside PyTorch's, in f64: forms of input, packed sequences, gradients, errors, training.
 
 Every case runs one layer with the same weights in both libraries and compares results, last states, and the first and second
-gradients for input, states and weights. Four models train for 20 steps, and their losses must agree. jaxlib's XLA runs the HLO of an
-LSTM and of its gradient, with equal values.
+gradients for input, states and weights. Four models train for 20 steps, and their losses must agree. jaxlib's XLA runs the HLO of each
+kind of layer and of its gradient, with equal values.
 
 Prints how many comparisons hold. Run as `torch_recurrent_test.py FOLDER_OF_THE_PACKAGE`.
 """
@@ -218,19 +218,23 @@ def training():
 
 
 def on_xla():
-    """The HLO of a layer's step runs on XLA with equal values."""
-    layer, x = lz.nn.LSTM(I, H, bidirectional=True), lz.tensor(rng.standard_normal((T, B, I)).astype(np.float32))
-    lengths, zeros = lz.tensor(LENGTHS), lz.zeros(2, B, H)
+    """The HLO of each kind of layer and of its gradient runs on XLA with equal values."""
+    oracle = Oracle()
+    x, lengths, zeros = lz.tensor(rng.standard_normal((T, B, I)).astype(np.float32)), lz.tensor(LENGTHS), lz.zeros(2, B, H)
+    for kind, function in (("LSTM", lz.lstm), ("GRU", lz.gru), ("RNN", lz.rnn_tanh), ("RNN", lz.rnn_relu)):
+        layer = getattr(lz.nn, kind)(I, H, bidirectional=True)
 
-    def step(x, lengths, zeros, *weights):
-        weights = [weight.detach().requires_grad_() for weight in weights]
-        y, *_ = lz.lstm(x, [zeros, zeros], weights, True, 1, 0.0, True, True, False, lengths=lengths)
-        return lz.autograd.grad((y ** 2).sum(), weights)
+        def step(x, lengths, zeros, *weights, function=function):
+            weights = [weight.detach().requires_grad_() for weight in weights]
+            hx = [zeros, zeros] if function is lz.lstm else zeros
+            y, *_ = function(x, hx, weights, True, 1, 0.0, True, True, False, lengths=lengths)
+            return [y.detach(), *lz.autograd.grad((y ** 2).sum(), weights)]
 
-    inputs = [t.detach() for t in (x, lengths, zeros, *layer._flat_weights)]
-    theirs = Oracle().run(lz.hlo.HloModule.trace(inputs, step).to_string(), [t.numpy() for t in inputs])
-    for i, (a, b) in enumerate(zip(step(*inputs), theirs, strict=True)):
-        check(f"XLA, gradient {i}", a, b, 1e-4)
+        inputs = [t.detach() for t in (x, lengths, zeros, *layer._flat_weights)]
+        theirs = oracle.run(lz.hlo.HloModule.trace(inputs, step).to_string(), [t.numpy() for t in inputs])
+        for i, (a, b) in enumerate(zip(step(*inputs), theirs, strict=True)):
+            check(f"XLA, {function.__name__}, result {i}", a, b, 1e-4)
+    oracle.close()
 
 
 def main():

@@ -147,7 +147,8 @@ def check_dropout():
     import torch
 
     import lazuli.torch
-    for layer, options in ((torch.nn.LSTM, {"batch_first": True}), (torch.nn.GRU, {"bidirectional": True}), (torch.nn.RNN, {"bias": False})):
+    layers = {torch.nn.LSTM: {"batch_first": True}, torch.nn.GRU: {"bidirectional": True}, torch.nn.RNN: {"bias": False}}
+    for layer, options in layers.items():
         torch.manual_seed(3)
         model = layer(3, 4, num_layers=3, dropout=0.4, dtype=torch.float64, **options)
         x, made = torch.randn(5, 2, 3, dtype=torch.float64), []
@@ -163,19 +164,23 @@ def check_dropout():
         model = torch.nn.LSTM(3, 4, num_layers=2, dropout=0.4, dtype=torch.float64)
         x, optimizer = torch.randn(5, 2, 3, dtype=torch.float64), torch.optim.SGD(model.parameters(), 0.5)
         loss_of = lambda made, goal: (made[0] - goal).square().mean()  # noqa: E731
-        step = lazuli.torch.train_step(model, optimizer, loss_of) if captured else lambda *given: eager_step(model, optimizer, loss_of, *given)
+        step = (lazuli.torch.train_step if captured else EagerStep)(model, optimizer, loss_of)
         torch.manual_seed(4)
         losses.append([float(step(x, torch.ones(5, 2, 4, dtype=torch.float64))) for _ in range(4)])
     assert max(abs(ours - theirs) for ours, theirs in zip(*losses, strict=True)) < 1e-12, losses
     print("dropout between recurrent layers", flush=True)
 
 
-def eager_step(model, optimizer, loss_of, x, goal):
-    optimizer.zero_grad()
-    loss = loss_of(model(x), goal)
-    loss.backward()
-    optimizer.step()
-    return loss
+class EagerStep:
+    def __init__(self, *given):
+        self.model, self.optimizer, self.loss_of = given
+
+    def __call__(self, x, goal):
+        self.optimizer.zero_grad()
+        loss = self.loss_of(self.model(x), goal)
+        loss.backward()
+        self.optimizer.step()
+        return loss
 
 
 def main(folder):

@@ -63,38 +63,87 @@ struct Capture::Parameters {
   bool Has(const DataHandle& data) const { return positions.contains(&data); }
 };
 
+namespace {
+
+Edge EdgeOutside(const Tensor& tensor) {
+  const AutogradMeta* const meta = tensor.impl()->autograd();
+  if (meta == nullptr) return {};
+  if (meta->grad_fn) return {meta->grad_fn, nullptr, meta->output};
+  return meta->requires_grad ? Edge{nullptr, tensor.ptr(), 0} : Edge();
+}
+
+}  // namespace
+
 // The leaves of tensors from outside. Two that share elements are one leaf if they have one history.
 class Capture::Lifted final : public Outside {
  public:
   explicit Lifted(bool may_write) : may_write_(may_write) {}
+
   Value LeafFor(const Tensor& tensor, SiteId site) override {
-    const Edge edge = GradEdge(tensor);
+    const Edge edge = EdgeOutside(tensor);
     if (!edge) {  // a constant of a program is one of this program
       Value leaf = Context::Peek(tensor.storage()).leaf;
       if (leaf && leaf.node->kind() == NodeKind::kOp) return leaf;
     }
-    const Key key{&tensor.storage(), edge.node.get(), edge.leaf.get(), edge.index};
-    IntrusivePtr<DataNode>& leaf = leaves_[key];
-    if (!leaf) {
-      tensors_.push_back(tensor);
-      leaf = MakeIntrusive<DataNode>(
-          WithoutElements(tensor.shape(), tensor.device(), "a tensor from outside of a function"),
-          tensor.storage().name(), site);
-      data_.push_back(leaf->data());
+    return {LeafOf(KeyOf(tensor, edge), tensor, site), 0};
+  }
+  Edge EdgeOf(const Tensor& result, Edge edge) override {
+    if (ends_.contains(edge.node.get())) return edge;
+    IntrusivePtr<GradNode>& end = ends_of_[KeyOf(result, edge)];
+    if (!end) {
+      LeafOf(KeyOf(result, edge), result, edge.node->site());  // which keeps the tensor
+      end = EndOfHistory(edge.node->site());
+      ends_.emplace(end.get(), KeyOf(result, edge));
     }
-    return {leaf, 0};
+    return {end, nullptr, 0};
+  }
+  bool draws_from_parameter() const override { return state_.defined(); }
+  std::optional<Draw> DrawOf(PhiloxState begin, PhiloxState end) override {
+    if (begin.seed != first_.seed || begin.offset < first_.offset) return std::nullopt;
+    blocks_ = std::max(blocks_, end.offset - first_.offset);
+    return Draw{state_, begin.offset - first_.offset};
   }
   bool may_write() const override { return may_write_; }
-  // In order of first use: the tensors, and the data of their leaves.
+
+  void DrawFrom(Tensor state, DataPtr data) {
+    first_ = DefaultGenerator().state();
+    state_ = std::move(state);
+    tensors_.emplace_back();
+    data_.push_back(std::move(data));
+  }
+  int64_t blocks() const { return static_cast<int64_t>(blocks_); }
+  // In order of first use: the tensors, the state of draws as an undefined one, and the data of
+  // their leaves.
   const Tensors& tensors() const { return tensors_; }
   absl::Span<const DataPtr> data() const { return data_; }
 
  private:
   using Key = std::tuple<const Storage*, const GradNode*, const TensorImpl*, uint32_t>;
+  Key KeyOf(const Tensor& tensor, const Edge& edge) const {
+    const auto end = ends_.find(edge.node.get());
+    if (end != ends_.end()) return end->second;
+    return {&tensor.storage(), edge.node.get(), edge.leaf.get(), edge.index};
+  }
+  const IntrusivePtr<DataNode>& LeafOf(const Key& key, const Tensor& tensor, SiteId site) {
+    IntrusivePtr<DataNode>& leaf = leaves_[key];
+    if (leaf) return leaf;
+    leaf = MakeIntrusive<DataNode>(
+        WithoutElements(tensor.shape(), tensor.device(), "a tensor from outside of a function"),
+        tensor.storage().name(), site);
+    tensors_.push_back(tensor);
+    data_.push_back(leaf->data());
+    return leaf;
+  }
+
   bool may_write_;
   Tensors tensors_;  // which keep alive what the keys point to
   std::vector<DataPtr> data_;
   absl::flat_hash_map<Key, IntrusivePtr<DataNode>> leaves_;
+  absl::flat_hash_map<Key, IntrusivePtr<GradNode>> ends_of_;
+  absl::flat_hash_map<const GradNode*, Key> ends_;
+  Tensor state_;  // undefined: draws are numbers
+  PhiloxState first_;
+  uint64_t blocks_ = 0;
 };
 
 // A graph of parameters, which have no data, cannot be cut by a sync.
@@ -123,6 +172,12 @@ Capture::~Capture() {
   if (!keeps_draws_) outcome->RestoreGenerators();
 }
 
+void Capture::DrawFromParameter(backend::Device device) {
+  DataPtr data = WithoutElements(Shape(DType::kU32, {4}), device, "the state of a generator");
+  Tensor state(context_->NewStorage(data));
+  lifted_->DrawFrom(std::move(state), std::move(data));
+}
+
 Tensor Capture::Parameter(const Shape& shape, backend::Device device) {
   parameters_.push_back(
       WithoutElements(shape, device, Str("parameter ", parameters_.size(), " of a program")));
@@ -137,6 +192,7 @@ void Capture::AddOutside(const Trace& trace, backend::Device device, Parameters&
   for (std::size_t i = 0; i < lifted_->data().size(); ++i) {
     if (!used.contains(lifted_->data()[i].get())) continue;
     parameters.Add(*lifted_->data()[i]);
+    if (!lifted_->tensors()[i].defined()) draws_ = Draws{outside_.size(), lifted_->blocks()};
     outside_.push_back(lifted_->tensors()[i]);
   }
   for (const Node* leaf : trace.data) {
@@ -182,6 +238,9 @@ absl::StatusOr<lowering::EmitSignature> Capture::SignatureOf(const Trace& trace,
 
 absl::StatusOr<ProgramPtr> Capture::Finish(absl::Span<const Tensor> results, std::string name,
                                            std::vector<hlo::Alias> aliases) {
+  outside_.clear();
+  written_.clear();
+  draws_.reset();
   std::vector<Storage*> storages;
   std::vector<const Tensor*> tensors;
   for (const Tensor& result : results) {

@@ -1,14 +1,16 @@
 // Captures what a thread records as a program that is called, again and again, with other data.
 //
-// While a Capture lives the thread records into a context of its own, so nothing that was pending is
-// part of the program or runs because of it. Parameters are tensors without elements: what is computed
-// from them is recorded and cannot be read. All other data and numbers become constants, or further
-// parameters (FromOutside). What the function writes to becomes a parameter behind all others, its new
-// elements a result behind the others, which may take its memory. Nothing is written outside: what was
-// written, gradients, and what was drawn of generators are as before when the Capture ends.
+// While a Capture lives the thread records into a context of its own, so nothing that was pending
+// is part of the program or runs because of it. Parameters are tensors without elements: what is
+// computed from them is recorded and cannot be read. All other data and numbers become constants,
+// or further parameters (FromOutside). What the function writes to becomes a parameter behind all
+// others, its new elements a result behind the others, which may take its memory. Nothing is
+// written outside: what was written, gradients, and what was drawn of generators are as before when
+// the Capture ends.
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -32,17 +34,31 @@ class Capture {
   Capture(const Capture&) = delete;
   Capture& operator=(const Capture&) = delete;
 
+  // Before anything is recorded: random numbers are drawn from a state that is a parameter, so that
+  // they may differ from run to run. Other generators than the default one are then an error.
+  void DrawFromParameter(backend::Device device);
+
   Tensor Parameter(const Shape& shape, backend::Device device);
   // The program of these results. `aliases` say which of them may take which parameter's memory.
+  // May be called again for other results, perhaps of parameters that are new.
   absl::StatusOr<ProgramPtr> Finish(absl::Span<const Tensor> results, std::string name,
                                     std::vector<hlo::Alias> aliases = {});
   // After Finish: the arguments for the parameters behind those of Parameter(), unless outside are
-  // constants. First the tensors that the function uses, in order of first use, with their history; one
-  // whose elements two tensors share is a parameter for each history. Then the data and numbers that the
-  // function made, in the order of the trace: as everywhere, they are not part of what is compiled.
+  // constants. First the tensors that the function uses, in order of first use, with their history;
+  // one whose elements two tensors share is a parameter for each history. Then the data and numbers
+  // that the function made, in the order of the trace: as everywhere, they are not part of what is
+  // compiled.
   const Tensors& outside() const { return outside_; }
   // What was drawn of generators stays drawn when the Capture ends: the call of the program uses it.
   void KeepDraws() { keeps_draws_ = true; }
+
+  // The argument that is a state of u32[4] (Outside::Draw), undefined in outside(), and how many
+  // blocks the function draws in all; none if it draws nothing.
+  struct Draws {
+    std::size_t argument;
+    int64_t blocks;
+  };
+  const std::optional<Draws>& draws() const { return draws_; }
 
  private:
   class Lifted;
@@ -57,6 +73,8 @@ class Capture {
   std::vector<DataPtr> written_;
   Tensors outside_;
   bool keeps_draws_ = false;
+
+  std::optional<Draws> draws_;
 };
 
 }  // namespace lazuli::lazy

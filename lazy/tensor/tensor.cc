@@ -5,6 +5,7 @@
 
 #include "ir/support/thread_local.h"
 #include "lazy/tensor/journal.h"
+#include "lazy/tensor/outside.h"
 #include "lazy/tensor/site_scope.h"
 #include "lazy/tensor/status_error.h"
 #include "lazy/tensor/tape.h"
@@ -17,6 +18,7 @@ LAZULI_FAST_THREAD_LOCAL bool grad_disabled = false;
 LAZULI_FAST_THREAD_LOCAL bool inference_mode = false;
 LAZULI_FAST_THREAD_LOCAL const PackHook* pack_hook = nullptr;
 std::atomic<uint64_t> next_sequence{1};
+LAZULI_FAST_THREAD_LOCAL bool ends_history = false;
 LAZULI_FAST_THREAD_LOCAL bool draining = false;
 LAZULI_FAST_THREAD_LOCAL const GradNode* dead = nullptr;
 
@@ -117,7 +119,8 @@ GradModeGuard::GradModeGuard(bool enabled) : saved_(SetGradEnabled(enabled)) {}
 GradModeGuard::~GradModeGuard() { grad_disabled = !saved_; }
 
 GradNode::GradNode(SiteId site)
-    : site_(site), sequence_(next_sequence.fetch_add(1, std::memory_order_relaxed)) {}
+    : site_(site),
+      sequence_(ends_history ? 0 : next_sequence.fetch_add(1, std::memory_order_relaxed)) {}
 
 void GradNode::DestroyGraph() const {
   if (draining) {
@@ -133,10 +136,41 @@ void GradNode::DestroyGraph() const {
   draining = false;
 }
 
+namespace {
+
+class OutsideNode final : public GradNode {
+ public:
+  explicit OutsideNode(SiteId site) : GradNode(site) {}
+  std::string_view name() const override { return "outside"; }
+  Tensors Backward(absl::Span<const Tensor>) override {
+    throw StatusError(FailedPrecondition(
+        "backward: a gradient inside of a traced function reaches what was computed outside of it; "
+        "ask for the gradients of tensors (grad)"));
+  }
+  void ReleaseSaved() override {}
+};
+
+}  // namespace
+
+// Before all others, as what it stands for: backward gets to it last.
+IntrusivePtr<GradNode> EndOfHistory(SiteId site) {
+  ends_history = true;
+  IntrusivePtr<GradNode> end = MakeIntrusive<OutsideNode>(site);
+  ends_history = false;
+  return end;
+}
+
 Edge GradEdge(const Tensor& tensor) {
   const AutogradMeta* meta = tensor.impl()->autograd();
   if (meta == nullptr) return {};
-  if (meta->grad_fn) return {meta->grad_fn, nullptr, meta->output};
+  if (meta->grad_fn) {
+    Edge edge{meta->grad_fn, nullptr, meta->output};
+    const Context& context = Context::ForReading();
+    Outside* const outside = Outside::Of(context);
+    if (outside == nullptr || context.Owns(tensor.storage())) [[likely]]
+      return edge;
+    return outside->EdgeOf(tensor, std::move(edge));
+  }
   if (meta->requires_grad) return {nullptr, tensor.ptr(), 0};
   return {};
 }

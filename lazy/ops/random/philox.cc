@@ -2,6 +2,8 @@
 
 #include <cmath>
 
+#include "lazy/tensor/outside.h"
+
 namespace lazuli::lazy {
 namespace {
 
@@ -45,6 +47,31 @@ lowering::Op UnitDouble(lowering::Builder& b, lowering::Op high, lowering::Op lo
 }
 
 }  // namespace
+
+Tensors TracedWords(const Generator& generator, PhiloxState begin, PhiloxState end) {
+  Outside* const outside = Outside::Of(Context::Current());
+  if (outside == nullptr || !outside->draws_from_parameter()) [[likely]]
+    return {};
+  if (&generator != &DefaultGenerator()) {
+    throw StatusError(FailedPrecondition(
+        "random numbers inside of a loop or branch come from the default generator; draw those of "
+        "another one outside"));
+  }
+  const std::optional<Outside::Draw> draw = outside->DrawOf(begin, end);
+  if (!draw) return {};
+  const auto number = [&](uint64_t value) {
+    return FullConstant(Shape(DType::kU32), static_cast<double>(value & 0xffffffffu),
+                        draw->state.device());
+  };
+  Tensors words;
+  for (int64_t i = 0; i < 4; ++i)
+    words.push_back(Reshape(Narrow(draw->state, /*dim=*/0, i, 1), {}));
+  const Tensor low = Add(words[2], number(draw->blocks));
+  const Tensor carry = To(Lt(low, words[2]), DType::kU32);
+  words[3] = Add(Add(words[3], number(draw->blocks >> 32)), carry);
+  words[2] = low;
+  return words;
+}
 
 lowering::Op PhiloxArray(lowering::Builder& b, const PhiloxWords& s) {
   return b.Concatenate(

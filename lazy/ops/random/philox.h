@@ -32,6 +32,9 @@ int64_t NumbersFor(DType dtype, int64_t count);
 lowering::Op Uniform(lowering::Builder& b, lowering::Op bits, int64_t i, int64_t count,
                      DType dtype);
 
+// The words as tensors, where a function is traced whose draws differ from run to run; else none.
+Tensors TracedWords(const Generator& generator, PhiloxState begin, PhiloxState end);
+
 // Records an op with the operands, which refer to tensors and values of the caller, and the state of
 // the generator, which moves on by `reserved` numbers.
 template <class T>
@@ -46,7 +49,11 @@ Tensor RecordRandom(T op, int64_t reserved, backend::Device device, Generator& g
   const std::array<Value, 4> slots{slot(state.seed), slot(state.seed >> 32), slot(state.offset),
                                    slot(state.offset >> 32)};
   absl::InlinedVector<Operand, 6> in(operands.begin(), operands.end());
-  in.insert(in.end(), slots.begin(), slots.end());
+  const Tensors traced = TracedWords(generator, state, After(state, reserved));
+  if (traced.empty()) [[likely]]
+    in.insert(in.end(), slots.begin(), slots.end());
+  else
+    in.insert(in.end(), traced.begin(), traced.end());
   return RecordOne(std::move(op), in, device);
 }
 

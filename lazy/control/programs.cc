@@ -1,8 +1,8 @@
+#include "lazy/control/programs.h"
+
 #include <algorithm>
 #include <memory>
 #include <utility>
-
-#include "lazy/control/programs.h"
 
 namespace lazuli::lazy {
 namespace {
@@ -97,15 +97,150 @@ std::vector<ProgramCheck> Joined(const std::vector<ProgramCheck>& first,
   return all;
 }
 
-// Where a while keeps what: the carried arrays; what the checks of the condition and of the step
-// found; whether there is more; the number of the step; the others of both.
-struct WhileLayout {
-  std::size_t carried, more_checks, next_checks, more_others;
-  std::size_t checks() const { return more_checks + next_checks; }
-  std::size_t goes_on() const { return carried + checks(); }
-  std::size_t step() const { return goes_on() + 1; }
-  std::size_t others() const { return goes_on() + 2; }
+// A while under construction. Its state: the carried arrays; what the checks of the condition and
+// of the step found; whether there is more; the number of the step; the others of the condition and
+// of the step. The condition is computed at the end of the step before, so that it may have checks
+// and draw numbers.
+class While {
+ public:
+  While(LoweringContext& context, const WhileParts& parts)
+      : more_(context, parts.more),
+        next_(context, parts.next),
+        carried_(parts.carried),
+        more_others_(parts.more.program->parameters().size() - parts.carried),
+        of_more_(parts.more.program->parameters()),
+        of_next_(parts.next.program->parameters()) {}
+
+  std::vector<ProgramCheck> checks() const { return Joined(more_.checks(), next_.checks()); }
+  std::size_t num_results() const { return goes_on(); }
+
+  Ops Begin(Builder& b) const {
+    Ops given;
+    AddParameters(b, of_next_.first(carried_), given);
+    AddParameters(b, of_more_.subspan(carried_), given);
+    AddParameters(b, of_next_.subspan(carried_), given);
+    const absl::Span<const Op> all = given;
+    const Op zero = b.Scalar(DType::kS64, 0);
+    const Ops first = more_(b, Concatenated({all.first(carried_ + more_others_)}), zero);
+    Ops begin = Concatenated({all.first(carried_), absl::MakeConstSpan(first).subspan(1)});
+    for (std::size_t i = 0; i < next_.checks().size(); ++i) begin.push_back(NoOffender(b));
+    begin.push_back(first[0]);
+    begin.push_back(zero);
+    return Concatenated({begin, all.subspan(carried_)});
+  }
+  Op GoesOn(Builder& b, const Ops& state) const {
+    Op holds = state[goes_on()];
+    for (std::size_t i = carried_; i < goes_on(); ++i)
+      holds = b.Binary(Opcode::kAnd, holds, IsNoOffender(b, state[i]));
+    return holds;
+  }
+  Ops Next(Builder& b, const Ops& state) const {
+    const absl::Span<const Op> s = state, others = s.subspan(goes_on() + 2);
+    const Op number = s[goes_on() + 1];
+    const Ops made =
+        next_(b, Concatenated({s.first(carried_), others.subspan(more_others_)}), number);
+    const Op step = b.Plus(number, b.Scalar(DType::kS64, 1));
+    const absl::Span<const Op> carried = absl::MakeConstSpan(made).first(carried_);
+    const Ops again = more_(b, Concatenated({carried, others.first(more_others_)}), step);
+    Ops after = Concatenated({carried});
+    const std::size_t more_checks = more_.checks().size();
+    KeepFirst(b, s.subspan(carried_, more_checks), absl::MakeConstSpan(again).subspan(1), after);
+    KeepFirst(b, s.subspan(carried_ + more_checks, next_.checks().size()),
+              absl::MakeConstSpan(made).subspan(carried_), after);
+    after.push_back(again[0]);
+    after.push_back(step);
+    return Concatenated({after, others});
+  }
+
+ private:
+  std::size_t goes_on() const { return carried_ + more_.checks().size() + next_.checks().size(); }
+
+  Copy more_, next_;
+  std::size_t carried_, more_others_;
+  absl::Span<const Shape> of_more_, of_next_;
 };
+
+// A loop over steps under construction. It carries: the carried arrays; the arrays of all steps
+// that it makes, of further results and perhaps of what the steps were given; what the checks
+// found.
+class Steps {
+ public:
+  Steps(LoweringContext& context, const StepParts& parts)
+      : parts_(parts),
+        step_(context, parts.step),
+        taken_(parts.step.program->parameters()),
+        further_(step_.results() - parts.carried) {
+    const std::vector<Shape>& results = parts.step.program->results();
+    for (std::size_t i = parts.carried; i < results.size(); ++i) Add(results[i]);
+    for (std::size_t i = 0; parts.keeps_carried && i < parts.carried; ++i) Add(taken_[i]);
+  }
+
+  const std::vector<ProgramCheck>& checks() const { return step_.checks(); }
+  Ops Parameters(Builder& b) const {
+    std::vector<Shape> over;
+    for (const Shape& shape : taken_.subspan(parts_.carried, parts_.over))
+      over.push_back(OfAllSteps(shape));
+    Ops given;
+    AddParameters(b, taken_.first(parts_.carried), given);
+    AddParameters(b, over, given);
+    AddParameters(b, taken_.subspan(parts_.carried + parts_.over), given);
+    return given;
+  }
+  Ops Begin(Builder& b, absl::Span<const Op> given) const {
+    Ops begin = Concatenated({given.first(parts_.carried)});
+    for (const Shape& shape : made_) begin.push_back(b.Full(shape, 0));
+    for (std::size_t i = 0; i < checks().size(); ++i) begin.push_back(NoOffender(b));
+    return begin;
+  }
+  std::vector<Op> Body(const LoopStep& at) const {
+    const absl::Span<const Op> carried = at.carried.first(parts_.carried);
+    Ops arguments = Concatenated({carried});
+    for (std::size_t i = 0; i < parts_.over; ++i) arguments.push_back(at.Of(at.fixed[i]));
+    const Ops results =
+        step_(at.b, Concatenated({arguments, at.fixed.subspan(parts_.over)}), at.number);
+    const absl::Span<const Op> all = results;
+    Ops after = Concatenated({all.first(parts_.carried)});
+    for (std::size_t i = 0; i < made_.size(); ++i) {
+      const Op element = i < further_ ? all[parts_.carried + i] : carried[i - further_];
+      after.push_back(at.With(at.carried[parts_.carried + i], element));
+    }
+    KeepFirst(at.b, at.carried.subspan(parts_.carried + made_.size()), all.subspan(step_.results()),
+              after);
+    return {after.begin(), after.end()};
+  }
+
+ private:
+  Shape OfAllSteps(const Shape& shape) const {
+    Dims dims(shape.dims().begin(), shape.dims().end());
+    dims.insert(dims.begin(), parts_.count);
+    return Shape(shape.dtype(), dims);
+  }
+  void Add(const Shape& element) { made_.push_back(OfAllSteps(element)); }
+
+  const StepParts& parts_;
+  Copy step_;
+  absl::Span<const Shape> taken_;
+  std::size_t further_;
+  std::vector<Shape> made_;
+};
+
+// A branch as a computation of a tuple: its results, then what the checks of all branches found, of
+// which those from `first_check` on are its own.
+hlo::Computation* BranchRegion(Builder& builder, const Copy& branch, const Shape& taken,
+                               std::size_t first_check, std::size_t num_checks) {
+  return builder.Region("branch", {taken}, [&](Builder& b, auto in) {
+    Ops arguments;
+    for (std::size_t i = 0; i < taken.tuple().size(); ++i)
+      arguments.push_back(b.GetTupleElement(in[0], static_cast<int64_t>(i)));
+    const Ops made = branch(b, arguments, Op());
+    Ops results = Concatenated({absl::MakeConstSpan(made).first(branch.results())});
+    for (std::size_t c = 0; c < num_checks; ++c) {
+      const bool is_own = c >= first_check && c < first_check + branch.checks().size();
+      results.push_back(is_own ? made[branch.results() + c - first_check] : NoOffender(b));
+    }
+    return b.Tuple(results);
+  });
+}
 
 }  // namespace
 
@@ -113,102 +248,28 @@ absl::StatusOr<ProgramPtr> WhileProgram(const std::string& name, const WhilePart
   auto module = std::make_unique<hlo::Module>(name);
   Builder builder(module.get(), "main");
   LoweringContext context(builder);
-  const Copy more(context, parts.more), next(context, parts.next);
-  const absl::Span<const Shape> of_more = parts.more.program->parameters(),
-                                of_next = parts.next.program->parameters();
-  const WhileLayout at{parts.carried, more.checks().size(), next.checks().size(),
-                       of_more.size() - parts.carried};
-  Ops given;
-  AddParameters(builder, of_next.first(at.carried), given);
-  AddParameters(builder, of_more.subspan(at.carried), given);
-  AddParameters(builder, of_next.subspan(at.carried), given);
-  const absl::Span<const Op> all = given;
-  // The condition is computed with the step before it, so that it may have checks and draw numbers.
-  const Op zero = builder.Scalar(DType::kS64, 0);
-  const Ops first = more(builder, Concatenated({all.first(at.carried + at.more_others)}), zero);
-  Ops begin(all.begin(), all.begin() + static_cast<std::ptrdiff_t>(at.carried));
-  begin.insert(begin.end(), first.begin() + 1, first.end());
-  for (std::size_t i = 0; i < at.next_checks; ++i) begin.push_back(NoOffender(builder));
-  begin.push_back(first[0]);
-  begin.push_back(zero);
-  begin.insert(begin.end(), all.begin() + static_cast<std::ptrdiff_t>(at.carried), all.end());
-  const auto goes_on = [&](Builder& b, const Ops& state) {
-    Op holds = state[at.goes_on()];
-    for (std::size_t i = at.carried; i < at.goes_on(); ++i)
-      holds = b.Binary(Opcode::kAnd, holds, IsNoOffender(b, state[i]));
-    return holds;
-  };
-  const auto after = [&](Builder& b, const Ops& state) {
-    const absl::Span<const Op> s = state, others = s.subspan(at.others());
-    const Ops made =
-        next(b, Concatenated({s.first(at.carried), others.subspan(at.more_others)}), s[at.step()]);
-    const Op step = b.Plus(s[at.step()], b.Scalar(DType::kS64, 1));
-    const absl::Span<const Op> carried = absl::MakeConstSpan(made).first(at.carried);
-    const Ops again = more(b, Concatenated({carried, others.first(at.more_others)}), step);
-    Ops end(carried.begin(), carried.end());
-    KeepFirst(b, s.subspan(at.carried, at.more_checks), absl::MakeConstSpan(again).subspan(1), end);
-    KeepFirst(b, s.subspan(at.carried + at.more_checks, at.next_checks),
-              absl::MakeConstSpan(made).subspan(at.carried), end);
-    end.push_back(again[0]);
-    end.push_back(step);
-    end.insert(end.end(), others.begin(), others.end());
-    return end;
-  };
-  Ops end = RepeatWhile(builder, begin, goes_on, after);
-  end.resize(at.goes_on());
-  return Finished(std::move(module), builder, end, Joined(more.checks(), next.checks()));
+  const While loop(context, parts);
+  Ops end = RepeatWhile(
+      builder, loop.Begin(builder),
+      [&](Builder& b, const Ops& state) { return loop.GoesOn(b, state); },
+      [&](Builder& b, const Ops& state) { return loop.Next(b, state); });
+  end.resize(loop.num_results());
+  return Finished(std::move(module), builder, end, loop.checks());
 }
 
 absl::StatusOr<ProgramPtr> StepProgram(const std::string& name, const StepParts& parts) {
   auto module = std::make_unique<hlo::Module>(name);
   Builder builder(module.get(), "main");
   LoweringContext context(builder);
-  const Copy step(context, parts.step);
-  const absl::Span<const Shape> taken = parts.step.program->parameters();
-  const auto of_all_steps = [&](const Shape& shape) {
-    Dims dims(shape.dims().begin(), shape.dims().end());
-    dims.insert(dims.begin(), parts.count);
-    return Shape(shape.dtype(), dims);
-  };
-  std::vector<Shape> arrays;
-  for (const Shape& shape : taken.subspan(parts.carried, parts.over))
-    arrays.push_back(of_all_steps(shape));
-  Ops given;
-  AddParameters(builder, taken.first(parts.carried), given);
-  AddParameters(builder, arrays, given);
-  AddParameters(builder, taken.subspan(parts.carried + parts.over), given);
-
-  Ops begin(given.begin(), given.begin() + static_cast<std::ptrdiff_t>(parts.carried));
-  const std::size_t made = step.results() - parts.carried;
-  std::vector<Shape> kept(
-      parts.step.program->results().begin() + static_cast<std::ptrdiff_t>(parts.carried),
-      parts.step.program->results().end());
-  if (parts.keeps_carried)
-    kept.insert(kept.end(), taken.begin(),
-                taken.begin() + static_cast<std::ptrdiff_t>(parts.carried));
-  for (const Shape& shape : kept) begin.push_back(builder.Full(of_all_steps(shape), 0));
-  for (std::size_t i = 0; i < step.checks().size(); ++i) begin.push_back(NoOffender(builder));
-  const auto body = [&](const LoopStep& at) {
-    const absl::Span<const Op> carried = at.carried.first(parts.carried),
-                               arrays_now = at.carried.subspan(parts.carried, kept.size());
-    Ops arguments(carried.begin(), carried.end());
-    for (std::size_t i = 0; i < parts.over; ++i) arguments.push_back(at.Of(at.fixed[i]));
-    arguments.insert(arguments.end(), at.fixed.begin() + static_cast<std::ptrdiff_t>(parts.over),
-                     at.fixed.end());
-    const Ops results = step(at.b, arguments, at.number);
-    const absl::Span<const Op> all = results;
-    std::vector<Op> end(all.begin(), all.begin() + static_cast<std::ptrdiff_t>(parts.carried));
-    for (std::size_t i = 0; i < kept.size(); ++i)
-      end.push_back(at.With(arrays_now[i], i < made ? all[parts.carried + i] : carried[i - made]));
-    Ops checks;
-    KeepFirst(at.b, at.carried.subspan(parts.carried + kept.size()), all.subspan(step.results()),
-              checks);
-    end.insert(end.end(), checks.begin(), checks.end());
-    return end;
-  };
+  const Steps steps(context, parts);
+  const Ops given = steps.Parameters(builder);
+  const Ops begin = steps.Begin(builder, given);
+  if (parts.count == 0)  // an array without elements has none to take
+    return Finished(std::move(module), builder, begin, steps.checks());
   const std::vector<Op> end = ForEachStep(builder, parts.count, parts.order, begin,
-                                          absl::MakeConstSpan(given).subspan(parts.carried), body);
-  return Finished(std::move(module), builder, end, step.checks());
+                                          absl::MakeConstSpan(given).subspan(parts.carried),
+                                          [&](const LoopStep& at) { return steps.Body(at); });
+  return Finished(std::move(module), builder, end, steps.checks());
 }
 
 absl::StatusOr<ProgramPtr> BranchProgram(const std::string& name, const BranchParts& parts) {
@@ -216,41 +277,29 @@ absl::StatusOr<ProgramPtr> BranchProgram(const std::string& name, const BranchPa
   Builder builder(module.get(), "main");
   LoweringContext context(builder);
   std::vector<Part> called;
-  for (const ProgramPtr& branch : parts.branches) called.push_back({branch});
-  std::vector<Copy> copies;
   std::vector<ProgramCheck> checks;
-  for (const Part& part : called) {
-    copies.emplace_back(context, part);
-    checks = Joined(checks, part.program->checks());
+  for (const ProgramPtr& branch : parts.branches) {
+    called.push_back({branch});
+    checks = Joined(checks, branch->checks());
   }
   Ops given{builder.Parameter(0, Shape(DType::kS32))};
   AddParameters(builder, parts.parameters, given);
   Ops operands{given[0]};
   std::vector<hlo::Computation*> regions;
-  std::size_t checks_before = 0;
-  for (std::size_t i = 0; i < copies.size(); ++i) {
+  std::size_t first_check = 0;
+  for (std::size_t i = 0; i < called.size(); ++i) {
     Ops taken;
     for (const std::size_t position : parts.takes[i]) taken.push_back(given[1 + position]);
     operands.push_back(builder.Tuple(taken));
     const Shape shape = operands.back().shape();  // NOLINT: a copy, for the original moves
-    regions.push_back(builder.Region(Str("branch_", i), {shape}, [&](Builder& b, auto in) {
-      Ops arguments;
-      for (std::size_t j = 0; j < taken.size(); ++j)
-        arguments.push_back(b.GetTupleElement(in[0], static_cast<int64_t>(j)));
-      const Ops made = copies[i](b, arguments, Op());
-      const absl::Span<const Op> all = made;
-      Ops results = Concatenated({all.first(copies[i].results())});
-      for (std::size_t c = 0; c < checks.size(); ++c) {
-        const bool mine = c >= checks_before && c < checks_before + copies[i].checks().size();
-        results.push_back(mine ? all[copies[i].results() + c - checks_before] : NoOffender(b));
-      }
-      return b.Tuple(results);
-    }));
-    checks_before += copies[i].checks().size();
+    const Copy branch(context, called[i]);
+    regions.push_back(BranchRegion(builder, branch, shape, first_check, checks.size()));
+    first_check += branch.checks().size();
   }
   const Op chosen = builder.Add(Opcode::kConditional, operands, hlo::NoAttrs{}, regions);
   Ops results;
-  for (std::size_t i = 0; i < copies.front().results() + checks.size(); ++i)
+  const std::size_t outputs = parts.branches.front()->results().size() + checks.size();
+  for (std::size_t i = 0; i < outputs; ++i)
     results.push_back(builder.GetTupleElement(chosen, static_cast<int64_t>(i)));
   return Finished(std::move(module), builder, results, std::move(checks));
 }

@@ -26,6 +26,7 @@ except ImportError as error:
 from lazuli._C import *  # noqa: F403
 from lazuli._C import Tensor
 from lazuli import _aliases
+from lazuli._control_names import associative_scan, cond, scan, while_loop
 from lazuli._decomposition import lobpcg, lu, pca_lowrank, svd_lowrank
 from lazuli._histograms import histogramdd
 from lazuli._names import (INTERNAL as _INTERNAL, OLD_CONSTRUCTORS as _OLD_CONSTRUCTORS, atleast_1d,
@@ -55,6 +56,7 @@ from lazuli.sparse import (mm as spmm, sparse_compressed_tensor, sparse_coo, spa
 import lazuli.amp
 import lazuli.autograd
 import lazuli.backends
+import lazuli.control
 import lazuli.cpu
 import lazuli.cuda
 import lazuli.data

@@ -41,6 +41,7 @@ void BindNn(py::module_& module);
 void BindOptim(py::module_& module);
 void BindData(py::module_& module);
 void BindHlo(py::module_& module);
+void BindControl(py::module_& module);
 void BindFunc(py::module_& module);
 void BindTorch(py::module_& hlo);
 // hlo.cc: a shape as Python writes it, an HloShape, a tensor, or (dtype, dims).

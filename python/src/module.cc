@@ -55,6 +55,7 @@ PYBIND11_MODULE(_C, module) {
   python::BindOptim(module);
   python::BindData(module);
   python::BindHlo(module);
+  python::BindControl(module);
   python::BindFunc(module);
   for (py::module_& m : modules) python::RewordMismatches(m);
   for (std::size_t i = 0; i < modules.size(); ++i) modules[i].attr("__name__") = names[i];

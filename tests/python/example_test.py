@@ -29,6 +29,7 @@ PROMISES = {
     "05_inside": r'source_file=".*05_inside.py".*found again: 1\n.*label 12 is out of range.*05_inside.py:\d+\)\n$',
     "06_recurrent": r"step 100: loss 0\..*compiled for other lengths: 0\n(9\d|100) % remembered\n$",
     "07_least_squares": r"coefficients: \[(1.0|0.9\d?|1.0\d), .*moves the determinant most\n.*the input matrix is singular.*07_least_squares.py:\d+\)\n$",
+    "09_loops": r"step 400: loss 0\.0[0-2].*compiled later: 0 traced for each batch: 1\nwords .* score (\d+\.\d+)\nscore of these words: \1\n$",
     "08_spectrogram": r"loudest from 2\d\d.*#####.*noise: 0.[45]\d before, 0.[01]\d after\n$",
 }
 

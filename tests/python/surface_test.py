@@ -24,6 +24,8 @@ ELSEWHERE = {
                                                           r"Tensor::(const_data_ptr|mutable_data_ptr|packed_accessor(32|64)|has_names|numpy_T|print|reset|toString|unsafeGetTensorImpl)",
     "optim.swa_utils": r"optim::(AveragedModel(::\w+)?|SWALR|update_averages)",
     "detach()": r"Tensor::(tensor|variable)_data",
+    "lazuli.control": r"fori_loop|map|switch_case",
+    "ints, and pairs of trees": r"LoopBound(::\w+)?|Scanned",
     "tuples and lists of integers": r"Dims(::\w+)?|IntList(::\w+)?",
     "names of devices": r"DeviceType",
     "numpy()": r"Tensor::accessor|(TensorAccessor|AccessorView)(::\w+)?",

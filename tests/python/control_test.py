@@ -1,0 +1,290 @@
+"""lazuli.control: loops and branches beside the same loops in Python, their gradients, programs, random numbers and errors."""
+
+import os
+import pathlib
+import re
+import subprocess
+import sys
+
+import pytest
+
+import lazuli as lz
+from lazuli import control
+
+
+def compiles():
+    return lz.metrics.counter("UncachedCompile")
+
+
+def runs():
+    return compiles() + lz.metrics.counter("CachedCompile")
+
+
+def close(a, b, bound=1e-6):
+    assert a.shape == b.shape and (a - b).abs().max().item() < bound
+
+
+def test_a_scan_is_the_loop_of_its_steps_and_one_program():
+    w, h0, xs = lz.randn(3, 3), lz.randn(3), lz.randn(1000, 3)
+    lz.sync()
+    calls, before, ran = [], compiles(), runs()
+
+    def step(carry, x):
+        calls.append(x)
+        h = (w @ carry["h"] * 0.5 + x).tanh()
+        return {"h": h, "n": carry["n"] + 1}, (h, h.sum())
+
+    carry, (hs, sums) = control.scan(step, {"h": h0, "n": 0}, xs)
+    assert carry["n"].item() == 1000 and len(calls) == 1
+    assert (compiles() - before, runs() - ran) == (1, 1)
+    assert hs.shape == (1000, 3) and sums.shape == (1000,)
+    h = h0
+    for i in range(4):
+        h = (w @ h * 0.5 + xs[i]).tanh()
+        close(hs[i], h)
+
+
+def test_the_gradient_of_a_scan_is_that_of_the_loop():
+    lz.manual_seed(3)
+    w, h0, xs = (lz.randn(*dims).requires_grad_() for dims in ((3, 3), (3,), (6, 3)))
+
+    def step(h, x):
+        h = (w @ h + x * x).tanh()
+        return h, h * w[0]
+
+    h, ys = control.scan(step, h0, xs)
+    (h.sum() + (ys * ys).sum()).backward()
+    found = [t.grad.clone() for t in (w, h0, xs)]
+    for t in (w, h0, xs):
+        t.grad = None
+    h, loss = h0, 0
+    for i in range(6):
+        h, y = step(h, xs[i])
+        loss = loss + (y * y).sum()
+    (h.sum() + loss).backward()
+    for f, t in zip(found, (w, h0, xs)):
+        close(f, t.grad, 1e-4)
+
+
+def test_no_steps_leave_the_carry_and_its_gradient():
+    x = lz.ones(2, requires_grad=True)
+    carry, ys = control.scan(lambda c, v: (c * v, c), x, lz.zeros(0, 2))
+    assert carry.tolist() == [1, 1] and ys.shape == (0, 2)
+    (carry.sum() + control.fori_loop(3, 1, lambda i, c: c * 5, x).sum()).backward()
+    assert x.grad.tolist() == [2, 2]
+
+
+def test_gradcheck():
+    w = lz.randn(2, 2, dtype=lz.float64).requires_grad_()
+    x = lz.randn(3, 2, dtype=lz.float64).requires_grad_()
+
+    def scanned(w, x):
+        return control.scan(lambda c, v: ((w @ c).sin() + v, c * v), x[0], x)
+
+    def looped(w, x):
+        return control.fori_loop(0, 3, lambda i, c: (w @ c + x[i]).cos(), x[1])
+
+    def chosen(w, x):
+        return control.cond(w.sum() > 100, lambda a: a @ w, lambda a: (a * a) @ w, x)
+
+    def nested(w, x):
+        def step(c, v):
+            return control.switch(1, [lambda t: t, lambda t: (w @ t).tanh()], c) + v, None
+        return control.scan(step, x[0], x)[0]
+
+    for f in (scanned, looped, chosen, nested):
+        assert lz.autograd.gradcheck(f, (w, x))
+
+
+def test_other_bounds_run_the_same_program():
+    def powers(n):
+        return control.fori_loop(0, n, lambda i, v: v * 2, lz.ones(2))
+
+    assert powers(3).tolist() == [8, 8]
+    before = compiles()
+    assert [powers(n).tolist()[0] for n in (0, 5, 20)] == [1, 32, 2**20]
+    assert compiles() == before
+    assert [powers(lz.tensor(n)).tolist()[0] for n in (0, 5, 20)] == [1, 32, 2**20]
+    assert compiles() == before + 1
+
+
+def test_a_while_loop_of_trees():
+    def newton(a):
+        def more(state):
+            return (state["x"] * state["x"] - a).abs() > 1e-5
+
+        def step(state):
+            return {"x": 0.5 * (state["x"] + a / state["x"]), "steps": state["steps"] + 1}
+
+        return control.while_loop(more, step, {"x": a, "steps": 0})
+
+    found = newton(lz.tensor(9.0))
+    assert abs(found["x"].item() - 3) < 1e-5 and 3 < found["steps"].item() < 10
+    before = compiles()
+    found = newton(lz.tensor(1.0))
+    assert found["x"].item() == 1 and found["steps"].item() == 0
+    assert compiles() == before
+
+
+def test_branches_choose_by_a_value_and_not_by_a_program():
+    def f(pred, x):
+        return control.cond(pred, lambda x: {"y": x * 2}, lambda x: {"y": x.exp()}, x)["y"]
+
+    x = lz.tensor([0.0, 0.0])
+    assert f(x.sum() > 1, x).tolist() == [1, 1]
+    before = compiles()
+    x = lz.tensor([1.0, 1.0])
+    assert f(x.sum() > 1, x).tolist() == [2, 2]
+    assert compiles() == before
+    assert f(True, x).tolist() == [2, 2]
+    branches = [lambda: lz.tensor(10), lambda: lz.tensor(11), lambda: lz.tensor(12)]
+    assert [control.switch(i, branches).item() for i in (-5, 0, 1, 2, 7)] == [10, 10, 11, 12, 12]
+
+
+def test_associative_scan_and_map():
+    x = lz.arange(1.0, 8.0)
+    assert control.associative_scan(lambda a, b: a * b, x).tolist() == [1, 2, 6, 24, 120, 720, 5040]
+    assert control.associative_scan(lambda a, b: a + b, x, reverse=True).tolist() == [28, 27, 25, 22, 18, 13, 7]
+    assert control.map(lambda v: {"a": v + 1, "b": v * v}, x[:3])["b"].tolist() == [1, 4, 9]
+
+
+def test_torchs_names():
+    x = lz.arange(6.0).reshape(2, 3)
+    assert lz.cond(x.sum() > 0, lambda a: a + 1, lambda a: a, (x,)).sum().item() == 21
+    i, v = lz.while_loop(lambda i, v: i < 3, lambda i, v: (i + 1, v * 2), (lz.tensor(0), lz.tensor(1.0)))
+    assert (i.item(), v.item()) == (3, 8)
+    carry, ys = lz.scan(lambda c, v: (c + v, c * 1), lz.zeros(2), x, dim=1)
+    assert carry.tolist() == [3, 12] and ys.tolist() == [[0, 0, 1], [0, 3, 7]]
+    assert lz.associative_scan(lambda a, b: a + b, x, 1, combine_mode="generic").tolist() == [[0, 1, 3], [3, 7, 12]]
+
+
+def test_steps_draw_their_own_numbers_wherever_a_sync_falls():
+    def drawn(sync):
+        lz.manual_seed(11)
+        first = lz.rand(2)
+        if sync:
+            lz.sync()
+        _, numbers = control.scan(lambda c, _: (c, lz.rand(2)), lz.tensor(0.0), None, length=50)
+        return numbers, lz.rand(2)
+
+    (a, after), (b, again) = drawn(False), drawn(True)
+    assert a.tolist() == b.tolist() and after.tolist() == again.tolist()
+    assert len(set(a.flatten().tolist())) == 100 and 0.3 < a.mean().item() < 0.7
+    kept = control.fori_loop(0, 200, lambda i, c: c + lz.nn.functional.dropout(lz.ones(4), 0.5).sum(), lz.tensor(0.0))
+    assert 700 < kept.item() < 900
+    with pytest.raises(lz.Error, match="come from the default generator"):
+        generator = lz.Generator()
+        control.fori_loop(0, 2, lambda i, c: c + lz.rand(1, generator=generator), lz.zeros(1))
+
+
+def test_a_layer_trains_inside():
+    lz.manual_seed(0)
+    cell, out = lz.nn.GRUCell(1, 8), lz.nn.Linear(8, 1)
+    parameters = [*cell.parameters(), *out.parameters()]
+    opt = lz.optim.Adam(parameters, lr=0.02)
+    losses = []
+    for _ in range(60):
+        x = lz.randn(10, 16, 1)
+        h, _ = control.scan(lambda h, v: (cell(v, h), None), lz.zeros(16, 8), x)
+        loss = ((out(h) - x.sum(0) * 0.3) ** 2).mean()
+        opt.zero_grad()
+        loss.backward()
+        opt.step()
+        lz.mark_step()
+        losses.append(loss)
+    assert losses[-1].item() < 0.3 * losses[0].item()
+
+
+def test_a_check_inside_is_an_error_of_the_run():
+    table = lz.arange(4.0)
+    _, found = control.scan(lambda c, i: (c, table[i]), lz.tensor(0), lz.tensor([1, 2, 3]))
+    assert found.tolist() == [1, 2, 3]
+    _, found = control.scan(lambda c, i: (c, table[i]), lz.tensor(0), lz.tensor([1, 2, 9]))
+    with pytest.raises(IndexError, match=r"9 is out of range.*control_test.py"):
+        found.tolist()
+
+
+def refused(match, f, error=lz.Error):
+    with pytest.raises(error, match=match):
+        f()
+
+
+def test_mistakes_are_named():
+    x = lz.ones(2)
+    scan = control.scan
+    refused(r"scan: carried tensor 0 is f32\[2\] before a step, and f32\[\] after it.*control_test.py",
+            lambda: scan(lambda c, v: (c.sum(), v), x, x))
+    refused(r"scan: carried tensor 0 is f32\[2\] before a step, and f64\[2\]", lambda: scan(lambda c, v: (c.double(), v), x, x))
+    refused(r"scan: the function returns \(\*, \*\), but init is \*", lambda: scan(lambda c, v: ((c, c), v), x, x), TypeError)
+    refused(r"must return a pair \(carry, result\), not Tensor", lambda: scan(lambda c, v: c, x, x), TypeError)
+    refused("scan: without xs it needs a length", lambda: scan(lambda c, v: (c, v), x))
+    refused(r"one of xs is f32\[3\], of 3 elements instead of 2", lambda: scan(lambda c, v: (c, None), x, (x, lz.ones(3))))
+    refused(r"cond: result 0 is f32\[2\] of true_fn, and f32\[\] of false_fn",
+            lambda: control.cond(True, lambda: x, lambda: x.sum()))
+    refused(r"cond: the predicate must be one bool, not f32\[2\]", lambda: control.cond(x, lambda: x, lambda: x))
+    refused(r"cond: false_fun returns \(\*, None\), but what the first function returns is \*",
+            lambda: control.cond(True, lambda: x, lambda: (x, None)), TypeError)
+    refused(r"while_loop: the condition must return one bool without dims, not pred\[2\]",
+            lambda: control.while_loop(lambda c: c < 1, lambda c: c, x))
+    refused("body_fun must be a function, not int", lambda: control.while_loop(lambda c: c, 3, x), TypeError)
+    refused("fori_loop: a bound must be an int or a tensor, not float", lambda: control.fori_loop(0, 1.5, lambda i, c: c, x), TypeError)
+
+
+def test_what_a_function_cannot_do_is_named_with_its_line():
+    x, w = lz.ones(2), lz.ones(2, requires_grad=True)
+    refused("nothing runs while a function is traced.*control_test.py", lambda: control.scan(lambda c, v: (c + v.item(), v), x, x))
+    refused("nothing runs while a function is traced", lambda: control.fori_loop(0, 2, lambda i, c: c if c.sum() > 0 else -c, x))
+    refused("nothing runs while a function is traced", lambda: control.fori_loop(0, 2, lambda i, c: c + x.sum().item(), x))
+    refused(r"add_: a tensor from outside of the function, f32\[2\], is changed in place.*control_test.py",
+            lambda: control.fori_loop(0, 2, lambda i, c: c + x.add_(1), x))
+    refused("the gradient of a tensor from outside of the function",
+            lambda: control.fori_loop(0, 2, lambda i, c: ((w * 2).sum().backward(), c)[1], x))
+    assert x.tolist() == [1, 1] and w.grad is None
+    ours = control.fori_loop(0, 2, lambda i, c: c.add_(1).mul_(2), x)  # what is carried is the function's own
+    assert ours.tolist() == [10, 10] and x.tolist() == [1, 1]
+    endless = control.while_loop(lambda c: c.sum() < 5, lambda c: c * w + 1, x)
+    refused("while_loop: backward through a loop needs the number of its steps", lambda: endless.sum().backward())
+
+
+def test_an_error_of_the_function_is_its_own():
+    class Own(Exception):
+        pass
+
+    def fails(c, v):
+        raise Own
+
+    with pytest.raises(Own):
+        control.scan(fails, lz.ones(2), lz.ones(2))
+    assert (lz.ones(2) + 1).tolist() == [2, 2]  # recorded where it was before
+
+
+PROGRAM = """
+import lazuli as lz
+from lazuli import control
+w = lz.arange(9.0).reshape(3, 3).mul(0.1).requires_grad_()
+def step(h, x):
+    h = control.cond(x.sum() > 0, lambda h: (w @ h + x).tanh(), lambda h: h - x, h)
+    return h, h.sum()
+h, sums = control.scan(step, lz.ones(3), lz.arange(12.0).reshape(4, 3) - 5)
+sums.sum().backward()
+n = control.while_loop(lambda c: c < 50, lambda c: c * 3, lz.tensor(1.0))
+print([round(v, 4) for v in sums.tolist() + w.grad.flatten().tolist()], n.item())
+"""
+
+
+def test_every_device_has_the_same_values():
+    outputs = set()
+    for device in ("cpu", "interpreter", "npu"):
+        run = subprocess.run([sys.executable, "-c", PROGRAM], capture_output=True, text=True, env=os.environ | {"PJRT_DEVICE": device})
+        assert run.returncode == 0, run.stderr
+        outputs.add(run.stdout)
+    assert len(outputs) == 1, outputs
+
+
+def test_the_examples_of_the_page_run():
+    page = pathlib.Path(__file__).resolve().parents[2] / "docs" / "control_flow.md"
+    blocks = re.findall(r"```python\n(.*?)```", page.read_text(), re.DOTALL)
+    assert len(blocks) > 4
+    names = {}
+    for block in blocks:
+        exec(compile(block, str(page), "exec"), names)  # noqa: S102

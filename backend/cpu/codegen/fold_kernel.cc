@@ -16,7 +16,7 @@ using Values = std::vector<llvm::Value*>;
 
 class FoldKernel {
  public:
-  FoldKernel(llvm::Module& module, const KernelRequest& request)
+  FoldKernel(llvm::Module* module, const KernelRequest& request)
       : module_(module),
         request_(request),
         fold_(*request.body.root()),
@@ -33,7 +33,7 @@ class FoldKernel {
                   absl::Span<llvm::Value* const> at, Lanes lanes) const;
   Values Combined(KernelBuilder& e, const Values& totals, const Values& elements) const;
 
-  llvm::Module& module_;
+  llvm::Module* module_;
   const KernelRequest& request_;
   const Instruction& fold_;
   std::size_t count_;  // of arrays
@@ -94,9 +94,11 @@ void FoldKernel::PlanRegion() {
 KernelShape FoldKernel::Run() {
   Plan();
   PlanRegion();
-  KernelBuilder e(module_, request_.name, static_cast<int64_t>(params_ + count_));
-  e.Loop(e.begin(), e.end(), 1, [&](llvm::Value* item) { EmitItem(e, item); });
-  e.Finish();
+  if (module_ != nullptr) {
+    KernelBuilder e(*module_, request_.name, static_cast<int64_t>(params_ + count_));
+    e.Loop(e.begin(), e.end(), 1, [&](llvm::Value* item) { EmitItem(e, item); });
+    e.Finish();
+  }
   KernelShape shape;
   int64_t points = width_;
   for (int64_t size : chunk_sizes_) shape.items *= size;
@@ -185,7 +187,7 @@ bool SupportsFold(const Instruction& reduce) {
                      [](const auto& i) { return InRegion(*i); });
 }
 
-absl::StatusOr<KernelShape> EmitFoldKernel(llvm::Module& module, const KernelRequest& request) {
+absl::StatusOr<KernelShape> EmitFoldKernel(llvm::Module* module, const KernelRequest& request) {
   return FoldKernel(module, request).Run();
 }
 

@@ -127,7 +127,7 @@ class KernelThunk final : public SpecThunk<KernelSpec> {
   const CompiledKernel& kernel_;
 };
 
-absl::StatusOr<KernelShape> EmitKernel(llvm::Module& module, const KernelRequest& request) {
+absl::StatusOr<KernelShape> EmitKernel(llvm::Module* module, const KernelRequest& request) {
   if (FindSelectAndScatter(request.body) != nullptr)
     return EmitSelectAndScatterKernel(module, request);
   if (FindLoop(request.body) != nullptr) return EmitWhileKernel(module, request);
@@ -205,7 +205,7 @@ absl::StatusOr<StoredKernel> GenerateCode(Jit& jit, const KernelJob& job) {
   llvm::Module module(kFunction, context);
   jit.Prepare(module);
   StoredKernel kernel;
-  LAZULI_ASSIGN_OR_RETURN(kernel.shape, EmitKernel(module, {body, kFunction, jit.vector_width()}));
+  LAZULI_ASSIGN_OR_RETURN(kernel.shape, EmitKernel(&module, {body, kFunction, jit.vector_width()}));
   if (!job.override_file.empty()) LAZULI_RETURN_IF_ERROR(ReadOverride(job.override_file, module));
   LAZULI_ASSIGN_OR_RETURN(kernel.object, jit.Compile(module, ShowFor(job)));
   return kernel;

@@ -7,6 +7,22 @@ namespace {
 
 using hlo::Opcode;
 
+// Whether the elements at index i of variable 0 are the i-th of as many equal pieces of an array.
+bool MovesWithOutermost(const Affine& form, const Dims& sizes, int64_t elements) {
+  int64_t rest = form.constant;
+  for (std::size_t v = 0; v < sizes.size(); ++v) {
+    if (form.coefficients[v] < 0) return false;
+    if (v > 0) rest += form.coefficients[v] * (sizes[v] - 1);
+  }
+  return form.constant >= 0 && form.coefficients[0] * sizes[0] == elements &&
+         rest < form.coefficients[0];
+}
+
+// 10 microseconds: several times what opening and closing a parallel region costs.
+constexpr int64_t kChunkCost = 160000;
+
+}  // namespace
+
 int64_t CostOf(Opcode opcode) {
   switch (opcode) {
     case Opcode::kExponential:
@@ -44,22 +60,6 @@ int64_t CostOf(Opcode opcode) {
       return 1;
   }
 }
-
-// Whether the elements at index i of variable 0 are the i-th of as many equal pieces of an array.
-bool MovesWithOutermost(const Affine& form, const Dims& sizes, int64_t elements) {
-  int64_t rest = form.constant;
-  for (std::size_t v = 0; v < sizes.size(); ++v) {
-    if (form.coefficients[v] < 0) return false;
-    if (v > 0) rest += form.coefficients[v] * (sizes[v] - 1);
-  }
-  return form.constant >= 0 && form.coefficients[0] * sizes[0] == elements &&
-         rest < form.coefficients[0];
-}
-
-// 10 microseconds: several times what opening and closing a parallel region costs.
-constexpr int64_t kChunkCost = 160000;
-
-}  // namespace
 
 std::vector<const hlo::Instruction*> Outputs(const hlo::Computation& body) {
   const hlo::Instruction* root = body.root();

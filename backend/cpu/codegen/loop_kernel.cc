@@ -19,7 +19,7 @@ constexpr std::size_t kSmallBody = 24;
 
 class LoopKernel {
  public:
-  LoopKernel(llvm::Module& module, const KernelRequest& request)
+  LoopKernel(llvm::Module* module, const KernelRequest& request)
       : module_(module), request_(request) {}
 
   absl::StatusOr<KernelShape> Run() {
@@ -27,11 +27,7 @@ class LoopKernel {
     LAZULI_RETURN_IF_ERROR(Plan());
     FindOverwritten();
     FindTiles();
-    if (tile_variable_ >= 0) {
-      EmitTiles();
-    } else {
-      Emit();
-    }
+    if (module_ != nullptr) tile_variable_ >= 0 ? EmitTiles() : Emit();
     KernelShape shape;
     shape.items = items_;
     shape.grain = GrainFor(CostOf(plan_) * points_per_item_);
@@ -56,7 +52,7 @@ class LoopKernel {
                 llvm::Value* last);
   void EmitPoint(KernelBuilder& e, absl::Span<llvm::Value* const> at, int width);
 
-  llvm::Module& module_;
+  llvm::Module* module_;
   const KernelRequest& request_;
   std::vector<const hlo::Instruction*> outputs_;
   BodyPlan plan_;
@@ -140,7 +136,7 @@ void LoopKernel::FindTiles() {
 }
 
 void LoopKernel::EmitTiles() {
-  KernelBuilder e(module_, request_.name,
+  KernelBuilder e(*module_, request_.name,
                   static_cast<int64_t>(overwritten_.size() + outputs_.size()));
   const auto v = static_cast<std::size_t>(tile_variable_);
   Dims sizes(plan_.sizes.begin(), plan_.sizes.end() - 1);
@@ -254,7 +250,7 @@ void LoopKernel::EmitNest(KernelBuilder& e, std::vector<llvm::Value*>& at) {
 }
 
 void LoopKernel::Emit() {
-  KernelBuilder e(module_, request_.name,
+  KernelBuilder e(*module_, request_.name,
                   static_cast<int64_t>(overwritten_.size() + outputs_.size()));
   std::vector<llvm::Value*> at;
   if (range_rank_ == 0) {
@@ -270,7 +266,7 @@ void LoopKernel::Emit() {
 
 }  // namespace
 
-absl::StatusOr<KernelShape> EmitLoopKernel(llvm::Module& module, const KernelRequest& request) {
+absl::StatusOr<KernelShape> EmitLoopKernel(llvm::Module* module, const KernelRequest& request) {
   return LoopKernel(module, request).Run();
 }
 

@@ -50,7 +50,7 @@ constexpr int64_t kScratchWidth = sizeof(std::complex<double>);
 
 class ReduceKernel {
  public:
-  ReduceKernel(llvm::Module& module, const KernelRequest& request)
+  ReduceKernel(llvm::Module* module, const KernelRequest& request)
       : module_(module), request_(request) {}
   absl::StatusOr<KernelShape> Run();
 
@@ -117,7 +117,7 @@ class ReduceKernel {
   int64_t KeptSize() const { return plan_.sizes[static_cast<std::size_t>(LastKept())]; }
   int64_t num_params() const { return static_cast<int64_t>(request_.body.parameters().size()); }
 
-  llvm::Module& module_;
+  llvm::Module* module_;
   const KernelRequest& request_;
   std::vector<Monoid> monoids_;
   std::vector<const hlo::Instruction*> outputs_;
@@ -284,7 +284,7 @@ int ReduceKernel::ColumnWidth() const {
 absl::StatusOr<KernelShape> ReduceKernel::Run() {
   LAZULI_RETURN_IF_ERROR(Plan());
   ChooseForm();
-  Emit();
+  if (module_ != nullptr) Emit();
   KernelShape shape;
   const int64_t kept_items =
       rows_ ? kept_count_ / rows_together_ : kept_count_ / KeptSize() * chunks_;
@@ -294,7 +294,7 @@ absl::StatusOr<KernelShape> ReduceKernel::Run() {
   shape.grain = GrainFor(CostOf(plan_) * points);
   shape.in_place = overwritten_;
   if (two_phases_) {
-    EmitFinish();
+    if (module_ != nullptr) EmitFinish();
     shape.finish_items = kept_count_;
     shape.scratch_bytes =
         static_cast<int64_t>(monoids_.size()) * blocks_ * kept_count_ * kScratchWidth;
@@ -307,7 +307,7 @@ absl::StatusOr<KernelShape> ReduceKernel::Run() {
 
 void ReduceKernel::Emit() {
   KernelBuilder kernel(
-      module_, request_.name,
+      *module_, request_.name,
       num_params() + static_cast<int64_t>(outputs_.size()) + (two_phases_ ? 1 : 0));
   kernel.Loop(kernel.begin(), kernel.end(), 1, [&](llvm::Value* item) { EmitItem(kernel, item); });
   kernel.Finish();
@@ -819,7 +819,7 @@ llvm::Value* ReduceKernel::WithInit(KernelBuilder& kernel, std::size_t r, llvm::
 // Combines the blocks' totals, for neighbouring results in vectors: results and totals are ordered
 // alike.
 void ReduceKernel::EmitFinish() {
-  KernelBuilder kernel(module_, request_.name + "_finish",
+  KernelBuilder kernel(*module_, request_.name + "_finish",
                        num_params() + static_cast<int64_t>(outputs_.size()) + 1);
   llvm::Value* scratch = kernel.arg(num_params() + static_cast<int64_t>(outputs_.size()));
   const auto combine = [&](llvm::Value* i, int width) {
@@ -848,7 +848,7 @@ void ReduceKernel::EmitFinish() {
 
 }  // namespace
 
-absl::StatusOr<KernelShape> EmitReduceKernel(llvm::Module& module, const KernelRequest& request) {
+absl::StatusOr<KernelShape> EmitReduceKernel(llvm::Module* module, const KernelRequest& request) {
   return ReduceKernel(module, request).Run();
 }
 

@@ -214,7 +214,7 @@ std::string Describe(const char* what, const WindowSpace& space, int width) {
 
 }  // namespace
 
-absl::StatusOr<KernelShape> EmitReduceWindowKernel(llvm::Module& module,
+absl::StatusOr<KernelShape> EmitReduceWindowKernel(llvm::Module* module,
                                                    const KernelRequest& request) {
   const Instruction& root = *request.body.root();
   const WindowSpace space(root.attrs_as<hlo::WindowAttrs>().window, root.operand(0)->shape(),
@@ -231,28 +231,31 @@ absl::StatusOr<KernelShape> EmitReduceWindowKernel(llvm::Module& module,
   KernelShape shape;
   shape.in_place.assign(static_cast<std::size_t>(num_params), 0);
 
-  KernelBuilder e(module, request.name, num_params + 1);
-  const auto point = [&](const Values& at, int lanes) {
-    const Values result = space.ForEachTap(
-        e, at, {e.Widen(init.Emit(e, shape.in_place), lanes)},
-        [&](const Values& taps, absl::Span<llvm::Value* const> sum) {
-          llvm::Value* x = input.Emit(e, at, taps, {variable, lanes}, shape.in_place);
-          return Values{EmitBinary(e.b(), monoid, dtype, sum[0], x)};
-        });
-    Values all = at;
-    all.resize(space.sizes().size(), e.Index(0));
-    e.Store(dtype, e.arg(num_params), output, all, {variable, lanes}, {result[0], lanes == 1});
-  };
   // Items are the indices of all variables but the last two.
   const std::size_t range =
       space.outer_rank() > 2 ? space.outer_rank() - 2 : space.outer_rank() - 1;
   const absl::Span<const int64_t> range_sizes(space.sizes().data(), range);
   for (int64_t size : range_sizes) shape.items *= size;
-  e.Loop(e.begin(), e.end(), 1, [&](llvm::Value* item) {
-    Values at = e.Unflatten(item, range_sizes);
-    OuterLoops(e, space, width, at, point);
-  });
-  e.Finish();
+  const auto emit = [&] {
+    KernelBuilder e(*module, request.name, num_params + 1);
+    const auto point = [&](const Values& at, int lanes) {
+      const Values result = space.ForEachTap(
+          e, at, {e.Widen(init.Emit(e, shape.in_place), lanes)},
+          [&](const Values& taps, absl::Span<llvm::Value* const> sum) {
+            llvm::Value* x = input.Emit(e, at, taps, {variable, lanes}, shape.in_place);
+            return Values{EmitBinary(e.b(), monoid, dtype, sum[0], x)};
+          });
+      Values all = at;
+      all.resize(space.sizes().size(), e.Index(0));
+      e.Store(dtype, e.arg(num_params), output, all, {variable, lanes}, {result[0], lanes == 1});
+    };
+    e.Loop(e.begin(), e.end(), 1, [&](llvm::Value* item) {
+      Values at = e.Unflatten(item, range_sizes);
+      OuterLoops(e, space, width, at, point);
+    });
+    e.Finish();
+  };
+  if (module != nullptr) emit();
   int64_t points = space.NumTaps();
   for (std::size_t v = range; v < space.outer_rank(); ++v) points *= space.sizes()[v];
   shape.grain = GrainFor(CostOf(input.plan) * points);
@@ -272,7 +275,7 @@ namespace {
 
 class SelectAndScatter {
  public:
-  SelectAndScatter(llvm::Module& module, const KernelRequest& request)
+  SelectAndScatter(llvm::Module* module, const KernelRequest& request)
       : module_(module),
         request_(request),
         scatter_(*FindSelectAndScatter(request.body)),
@@ -297,11 +300,13 @@ class SelectAndScatter {
     return hlo::WindowsCover(window_, scatter_.shape(), scatter_.operand(1)->shape());
   }
   void FindOverwritten();
+  // `parallel`: an item is an outermost index, else all is one. `fill`: init is not written otherwise.
+  void Emit(bool parallel, bool fill);
   void FillSlice(KernelBuilder& e, llvm::Value* item);
   void EmitPoint(KernelBuilder& e, const Values& at, int lanes);
   std::pair<llvm::Value*, llvm::Value*> TapNumber(KernelBuilder& e, const Values& taps, int lanes);
 
-  llvm::Module& module_;
+  llvm::Module* module_;
   const KernelRequest& request_;
   const Instruction& scatter_;
   const hlo::Window& window_;
@@ -407,22 +412,8 @@ void SelectAndScatter::EmitPoint(KernelBuilder& e, const Values& at, int lanes) 
   });
 }
 
-absl::StatusOr<KernelShape> SelectAndScatter::Run() {
-  const bool fill = Overlaps() || !Covers();
-  if (fill && &scatter_ != request_.body.root())
-    return Internal("windows of ", scatter_.name(), " do not tile its result");
-  KernelShape shape;
-  FindOverwritten();
-  shape.in_place = in_place_;
-  // Windows at different outermost indices do not meet unless the window slides over that
-  // dimension.
-  const Dims minor_to_major = scatter_.shape().minor_to_major();
-  const bool parallel =
-      !minor_to_major.empty() &&
-      window_[static_cast<std::size_t>(minor_to_major.back())] == hlo::WindowDim{} &&
-      scatter_.shape().minor_to_major() == scatter_.operand(1)->shape().minor_to_major();
-  shape.items = parallel ? space_.sizes()[0] : 1;
-  KernelBuilder e(module_, request_.name, num_params_ + 1);
+void SelectAndScatter::Emit(bool parallel, bool fill) {
+  KernelBuilder e(*module_, request_.name, num_params_ + 1);
   e.Loop(e.begin(), e.end(), 1, [&](llvm::Value* item) {
     Values at;
     if (parallel) {
@@ -438,6 +429,24 @@ absl::StatusOr<KernelShape> SelectAndScatter::Run() {
                [&](const Values& point, int lanes) { EmitPoint(e, point, lanes); });
   });
   e.Finish();
+}
+
+absl::StatusOr<KernelShape> SelectAndScatter::Run() {
+  const bool fill = Overlaps() || !Covers();
+  if (fill && &scatter_ != request_.body.root())
+    return Internal("windows of ", scatter_.name(), " do not tile its result");
+  KernelShape shape;
+  FindOverwritten();
+  shape.in_place = in_place_;
+  // Windows at different outermost indices do not meet unless the window slides over that
+  // dimension.
+  const Dims minor_to_major = scatter_.shape().minor_to_major();
+  const bool parallel =
+      !minor_to_major.empty() &&
+      window_[static_cast<std::size_t>(minor_to_major.back())] == hlo::WindowDim{} &&
+      scatter_.shape().minor_to_major() == scatter_.operand(1)->shape().minor_to_major();
+  shape.items = parallel ? space_.sizes()[0] : 1;
+  if (module_ != nullptr) Emit(parallel, fill);
   int64_t points = 2 * space_.NumTaps();
   for (std::size_t v = parallel ? 1 : 0; v < space_.outer_rank(); ++v) points *= space_.sizes()[v];
   shape.grain = GrainFor((CostOf(input_.plan) + CostOf(result_.plan)) * points);
@@ -449,7 +458,7 @@ absl::StatusOr<KernelShape> SelectAndScatter::Run() {
 
 }  // namespace
 
-absl::StatusOr<KernelShape> EmitSelectAndScatterKernel(llvm::Module& module,
+absl::StatusOr<KernelShape> EmitSelectAndScatterKernel(llvm::Module* module,
                                                        const KernelRequest& request) {
   return SelectAndScatter(module, request).Run();
 }

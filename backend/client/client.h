@@ -90,13 +90,17 @@ struct CompileOptions {
   int64_t jitter_seed = 0;
   // A folder of LLVM IR that takes the place of kernels' own (backend/cpu/codegen/override.h).
   std::string override_kernel_dir{};
+  // Kernels of at most so many element operations may be interpreted at first and compiled later; 0: a
+  // compile makes all code. No flag decides it: a sync does.
+  int64_t interpreted_ops = 0;
   // Of devices that leave something to the host (backend/runtime/placement.h): HLO opcodes joined by
   // commas, whether costs decide, and whether the host runs what the device lacks.
   std::string denied_ops{}, allowed_ops{};
   bool op_filter = true, soft_placement = true;
   LAZULI_ATTRS(num_threads, device_assignment, flush_subnormals, keeps_copies, fallback,
                disabled_passes, disabled_rules, program_passes, jitter, jitter_seed,
-               override_kernel_dir, denied_ops, allowed_ops, op_filter, soft_placement);
+               override_kernel_dir, interpreted_ops, denied_ops, allowed_ops, op_filter,
+               soft_placement);
 
   // As the flags say now; program_passes is empty. An error names a value that is none.
   static absl::StatusOr<CompileOptions> FromFlags();

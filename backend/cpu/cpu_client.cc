@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "backend/client/registry.h"
+#include "backend/cpu/codegen/compile_mutex.h"
 #include "backend/cpu/codegen/kernel.h"
 #include "backend/cpu/codegen/symbolizer.h"
 #include "backend/cpu/compiler.h"
@@ -19,31 +20,12 @@
 #include "backend/runtime/program_file.h"
 #include "ir/hlo/dump/module_dump.h"
 #include "ir/support/flags.h"
-#include "ir/support/fork.h"
 #include "ir/support/metrics.h"
 #include "ir/support/span.h"
 #include "ir/support/status.h"
 
 namespace lazuli::cpu {
 namespace {
-
-// Held by threads that compile, because they share tables of LLVM and oneDNN. A process forks while
-// nobody holds it.
-class CompileMutex final : private ir::ForkParticipant {
- public:
-  static std::shared_mutex& Mutex() {
-    static auto* const held = new CompileMutex;
-    return held->mutex_;
-  }
-
- private:
-  CompileMutex() { Join(); }
-  bool TryHold() override { return mutex_.try_lock(); }
-  void Release() override { mutex_.unlock(); }
-  void StartAnew(bool) override { new (&mutex_) std::shared_mutex; }
-
-  std::shared_mutex mutex_;
-};
 
 class CpuClient final : public ComputationClient {
  public:
@@ -100,7 +82,7 @@ absl::StatusOr<Literal> CpuClient::ToHost(const Buffer& buffer) {
 absl::StatusOr<ExecutablePtr> CpuClient::Compile(std::unique_ptr<hlo::Module> module,
                                                  const CompileOptions& options) {
   const ir::TraceSpan span(ir::SpanKind::kCompile, "cpu.compile");
-  const std::shared_lock compiling(CompileMutex::Mutex());
+  const std::shared_lock compiling(CompileMutex());
   LAZULI_ASSIGN_OR_RETURN(const Device first, FirstDevice(options));
   hlo::ModuleDump dump(*module, platform());
   const ProgramStore store(*module, options);
@@ -118,7 +100,7 @@ absl::StatusOr<ExecutablePtr> CpuClient::Compile(std::unique_ptr<hlo::Module> mo
 }
 
 absl::StatusOr<ExecutablePtr> CpuClient::Deserialize(std::string_view bytes) {
-  const std::shared_lock compiling(CompileMutex::Mutex());
+  const std::shared_lock compiling(CompileMutex());
   LAZULI_ASSIGN_OR_RETURN(ThunkProgram program, ReadProgram(bytes, CpuProgramKinds()));
   LAZULI_ASSIGN_OR_RETURN(const Device first, FirstDevice(program.options));
   return MakeExecutable(std::move(program), first);

@@ -54,6 +54,7 @@ class ThunkExecutable final : public Executable, public HasScratchPlan {
  private:
   absl::StatusOr<Buffers> ExecuteOn(Device device, const ExecuteArgs& args, hlo::PeerRun* peers);
   absl::Status CheckArguments(const ExecuteArgs& args) const;
+  absl::Status CheckFinal() const;
   BufferPtr MakeBuffer(const Shape& shape, Block block, Device device) const {
     OwnedBlock memory(allocator_.get(), block);  // freed where there is none for the buffer itself
     auto buffer = std::allocate_shared<HostBuffer>(PoolAllocator<HostBuffer>(), shape, device,
@@ -89,6 +90,7 @@ class ThunkExecutable final : public Executable, public HasScratchPlan {
   const ProgramKinds& kinds_;
   AroundRun around_;
   std::optional<hlo::PeerProgram> peers_;
+  mutable std::atomic<bool> final_{false};  // all thunks are (Thunk::IsFinal)
   // By device; owned. Null while a run has it, and before the first.
   std::vector<std::atomic<Kept*>> kept_;
 };
@@ -118,6 +120,24 @@ absl::Status ThunkExecutable::CheckArguments(const ExecuteArgs& args) const {
                                 " has been donated to an earlier run");
     }
   }
+  return absl::OkStatus();
+}
+
+// Before anything of the run happens, since a run is never half done.
+absl::Status ThunkExecutable::CheckFinal() const {
+  bool all = true;
+  const auto check = [&all](const Thunk& thunk) -> absl::Status {
+    const absl::StatusOr<bool> is_final = thunk.IsFinal();
+    all &= is_final.ok() && *is_final;
+    return WithSite(is_final.status(), thunk.info());
+  };
+  for (const auto& sequence : program_.sequences) {
+    for (const auto& thunk : sequence->thunks) {
+      LAZULI_RETURN_IF_ERROR(check(*thunk));
+      for (const auto& member : thunk->members()) LAZULI_RETURN_IF_ERROR(check(*member));
+    }
+  }
+  final_.store(all, std::memory_order_relaxed);
   return absl::OkStatus();
 }
 
@@ -245,6 +265,7 @@ absl::StatusOr<Buffers> ThunkExecutable::Execute(const ExecuteArgs& args) {
 absl::StatusOr<Buffers> ThunkExecutable::ExecuteOn(Device device, const ExecuteArgs& args,
                                                    hlo::PeerRun* peers) {
   LAZULI_RETURN_IF_ERROR(CheckArguments(args));
+  if (!final_.load(std::memory_order_relaxed)) LAZULI_RETURN_IF_ERROR(CheckFinal());
   // All memory first: a run that does not get it has changed nothing.
   const std::size_t table_bytes = program_.slots.size() * sizeof(std::byte*);
   LAZULI_ASSIGN_OR_RETURN(

@@ -112,6 +112,7 @@ absl::StatusOr<std::string> WriteProgram(const ThunkProgram& program, std::strin
   for (const std::size_t s : SequenceOrder(program.sequences.size()))
     Write(thunks, *program.sequences[s]);
   Write(thunks, program.packings);
+  for (const ProgramPartPtr& part : thunks.parts()) LAZULI_RETURN_IF_ERROR(part->Complete());
   ProgramWriter out;
   Write(out, ir::BuildId());
   Write(out, std::string(engine));

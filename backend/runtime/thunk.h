@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "absl/types/span.h"
 
 #include "backend/client/client.h"
@@ -99,6 +100,11 @@ class Thunk {
     (void)parts;
     return false;
   }
+  // Whether it runs from now on as it does now; an error if what it waits for will not come. Then the
+  // program does not run any more.
+  virtual absl::StatusOr<bool> IsFinal() const { return true; }
+  // Whether it can be executed in parts already; once it can it always can. Until then Execute does all.
+  virtual bool RunsInParts() const { return true; }
   // The number of parts that Execute makes anyway; 0: none.
   virtual int64_t own_parts() const { return 0; }
   virtual absl::Status Prepare(const RunBuffers& run) const {

@@ -34,6 +34,8 @@ class ProgramPart {
   virtual void WritePart(ProgramWriter& out) const = 0;
   // Makes a part that was read ready for use: once, on any thread, while other parts are made ready.
   virtual absl::Status Load() { return absl::OkStatus(); }
+  // Makes what WritePart needs and nobody needed so far.
+  virtual absl::Status Complete() const { return absl::OkStatus(); }
 };
 using ProgramPartPtr = std::shared_ptr<const ProgramPart>;
 

@@ -198,6 +198,7 @@ absl::StatusOr<backend::CompileOptions> CompileOptionsFor(backend::Device device
   LAZULI_ASSIGN_OR_RETURN(backend::CompileOptions options, backend::CompileOptions::FromFlags());
   if (device.client->compiles_for_one_device()) options.device_assignment = {device.ordinal};
   options.program_passes = lowering::ProgramPasses();
+  options.interpreted_ops = flags().interpret_ops();
   return options;
 }
 

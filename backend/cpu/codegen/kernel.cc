@@ -3,37 +3,33 @@
 #include <algorithm>
 #include <array>
 #include <atomic>
-#include <cstdio>
 #include <mutex>
 #include <optional>
 #include <unordered_map>
 
 #include "llvm/Config/llvm-config.h"
-#include "llvm/IR/LLVMContext.h"
 
+#include "backend/cpu/codegen/compiled_kernel.h"
 #include "backend/cpu/codegen/element_ops.h"
+#include "backend/cpu/codegen/generate_kernel.h"
+#include "backend/cpu/codegen/interpret_kernel.h"
 #include "backend/cpu/codegen/jit.h"
 #include "backend/cpu/codegen/kernel_emitters.h"
-#include "backend/cpu/codegen/kernel_store.h"
-#include "backend/cpu/codegen/machine_code.h"
 #include "backend/cpu/codegen/override.h"
+#include "backend/cpu/runtime/persistent_cache.h"
 #include "backend/runtime/thunk.h"
 #include "ir/evaluator/cumulative.h"
 #include "ir/hlo/dump/module_dump.h"
 #include "ir/hlo/monoid.h"
 #include "ir/hlo/text/printer.h"
 #include "ir/support/data_memory.h"
-#include "ir/support/flags.h"
 #include "ir/support/fork.h"
-#include "ir/support/hash.h"
 #include "ir/support/metrics.h"
 #include "ir/support/on_threads.h"
 #include "ir/support/parallel_for.h"
 #include "ir/support/runtime.h"
 #include "ir/support/slow_notice.h"
-#include "ir/support/span.h"
 #include "ir/support/status.h"
-#include "ir/support/text_file.h"
 #include "ir/types/leaves.h"
 
 namespace lazuli::cpu {
@@ -41,51 +37,6 @@ namespace {
 
 using hlo::Instruction;
 using hlo::Opcode;
-using KernelFunction = void (*)(std::byte* const* args, int64_t begin, int64_t end);
-
-constexpr char kFunction[] = "kernel", kFinishFunction[] = "kernel_finish";
-
-class CompiledKernel final : public Kernel {
- public:
-  explicit CompiledKernel(StoredKernel stored) : stored_(std::move(stored)) {}
-  absl::Status Load() override {
-    LAZULI_ASSIGN_OR_RETURN(code_, MachineCode::Load(stored_.object));
-    run_ = reinterpret_cast<KernelFunction>(code_->Lookup(kFunction));
-    if (shape().finish_items > 0)
-      finish_ = reinterpret_cast<KernelFunction>(code_->Lookup(kFinishFunction));
-    return absl::OkStatus();
-  }
-
-  int64_t scratch_bytes() const override { return shape().scratch_bytes; }
-  int64_t code_bytes() const override {
-    return code_->bytes() + static_cast<int64_t>(stored_.object.size());
-  }
-  std::string Details() const override {
-    return Str(shape().details, " items ", shape().items, " grain ", shape().grain);
-  }
-  const KernelShape& shape() const { return stored_.shape; }
-  std::string_view part_kind() const override { return "kernel"; }
-  void WritePart(ProgramWriter& out) const override { Write(out, stored_); }
-
-  void Run(std::byte* const* args) const {
-    if (shape().items <= shape().grain) {
-      run_(args, 0, shape().items);
-    } else {
-      ParallelFor(shape().items, shape().grain,
-                  [&](int64_t begin, int64_t end) { run_(args, begin, end); });
-    }
-    if (finish_ != nullptr) finish_(args, 0, shape().finish_items);
-  }
-  void RunPart(std::byte* const* args, Part part) const {
-    const int64_t items = shape().items / part.count;
-    run_(args, part.index * items, (part.index + 1) * items);
-  }
-
- private:
-  const StoredKernel stored_;
-  std::unique_ptr<const MachineCode> code_;
-  KernelFunction run_ = nullptr, finish_ = nullptr;
-};
 
 struct KernelSpec {
   std::shared_ptr<const CompiledKernel> kernel;
@@ -100,13 +51,14 @@ class KernelThunk final : public SpecThunk<KernelSpec> {
 
   absl::Status Execute(const RunBuffers& run) const override {
     Add(Counter::kKernelRuns);
-    kernel_.Run(ArgsOf(run).data());
-    return absl::OkStatus();
+    return kernel_.Run(ArgsOf(run).data(), ran_);
   }
   bool CanSplit(int64_t parts) const override {
     const int64_t outermost = kernel_.shape().outermost;
     return outermost > 0 && outermost % parts == 0;
   }
+  absl::StatusOr<bool> IsFinal() const override { return kernel_.IsFinal(); }
+  bool RunsInParts() const override { return kernel_.has_code(); }
   absl::Status Prepare(const RunBuffers&) const override {
     Add(Counter::kKernelRuns);
     return absl::OkStatus();
@@ -125,106 +77,8 @@ class KernelThunk final : public SpecThunk<KernelSpec> {
   }
 
   const CompiledKernel& kernel_;
+  mutable std::atomic<bool> ran_{false};
 };
-
-absl::StatusOr<KernelShape> EmitKernel(llvm::Module* module, const KernelRequest& request) {
-  if (FindSelectAndScatter(request.body) != nullptr)
-    return EmitSelectAndScatterKernel(module, request);
-  if (FindLoop(request.body) != nullptr) return EmitWhileKernel(module, request);
-  switch (Outputs(request.body)[0]->opcode()) {
-    case Opcode::kReduce:
-      return Outputs(request.body)[0]->shape().IsTuple() ? EmitFoldKernel(module, request)
-                                                         : EmitReduceKernel(module, request);
-    case Opcode::kReduceWindow:
-      return EmitReduceWindowKernel(module, request);
-    default:
-      return EmitLoopKernel(module, request);
-  }
-}
-
-struct KernelJob {
-  const hlo::Computation* body;
-  std::string text;  // the body's
-  hlo::ModuleDump* dump = nullptr;
-  std::string override_file{};  // what takes its code's place
-  absl::StatusOr<std::shared_ptr<const CompiledKernel>> kernel = nullptr;
-};
-
-// Stands for what a kernel computes, from process to process.
-std::string HashOfKernel(const std::string& text) {
-  std::array<char, 20> hash;
-  std::snprintf(hash.data(), hash.size(), "%016llx",
-                static_cast<unsigned long long>(HashBytes(text.data(), text.size())));
-  return hash.data();
-}
-
-// As XLA calls the files of a dump.
-std::string FileOf(const std::string& kernel, Jit::Stage stage) {
-  switch (stage) {
-    case Jit::Stage::kWritten:
-      return Str(kernel, "_kernel_module.ir-no-opt.ll");
-    case Jit::Stage::kOptimised:
-      return Str(kernel, "_kernel_module.ir-with-opt.ll");
-    case Jit::Stage::kAssembly:
-      return Str(kernel, ".s");
-    case Jit::Stage::kObject:
-      break;
-  }
-  return Str("obj-file.", kernel, ".o");
-}
-
-// Shows the kernel to those who asked for its code; empty if nobody did.
-Jit::Show ShowFor(const KernelJob& job) {
-  constexpr int64_t kIr = 5;
-  const int64_t own_level = ir::LevelOf("LAZULI_DEBUG", "kernels");
-  const bool print = (own_level < 0 ? flags().debug() : own_level) >= kIr;
-  if (!print && job.dump == nullptr) return {};
-  const std::string name = Str(job.body->name(), "_", HashOfKernel(job.text));
-  const auto show = [print, dump = job.dump, name](Jit::Stage stage, std::string_view contents) {
-    const bool is_ir = stage == Jit::Stage::kWritten || stage == Jit::Stage::kOptimised;
-    if (print && is_ir) ir::ShowDebug(contents);
-    if (dump != nullptr) dump->File(FileOf(name, stage), contents);
-  };
-  return {show, /*assembly=*/job.dump != nullptr && job.dump->is_captured()};
-}
-
-// Its line is that of what the kernel computes last: no other says whose it is on a thread that helps.
-const ir::SpanLabel& SpanLabelOf(const hlo::Computation& body) {
-  const hlo::Instruction* result = body.root();
-  if (result->opcode() == hlo::Opcode::kTuple && result->operand_count() > 0)
-    result = result->operand(0);
-  return ir::KeepLabel({.kind = ir::SpanKind::kCode,
-                        .name = body.name(),
-                        .source = backend::ThunkInfo::Of("kernel", *result).line()});
-}
-
-absl::StatusOr<StoredKernel> GenerateCode(Jit& jit, const KernelJob& job) {
-  const hlo::Computation& body = *job.body;
-  const ir::TraceSpan span([&]() -> const ir::SpanLabel& { return SpanLabelOf(body); });
-  llvm::LLVMContext context;
-  llvm::Module module(kFunction, context);
-  jit.Prepare(module);
-  StoredKernel kernel;
-  LAZULI_ASSIGN_OR_RETURN(kernel.shape, EmitKernel(&module, {body, kFunction, jit.vector_width()}));
-  if (!job.override_file.empty()) LAZULI_RETURN_IF_ERROR(ReadOverride(job.override_file, module));
-  LAZULI_ASSIGN_OR_RETURN(kernel.object, jit.Compile(module, ShowFor(job)));
-  return kernel;
-}
-
-// Code that is to be seen, or that is somebody's own, is made anew.
-absl::StatusOr<std::shared_ptr<const CompiledKernel>> CompileOne(const KernelJob& job) {
-  std::optional<StoredKernel> kernel;
-  const bool own = job.override_file.empty();
-  if (own && job.dump == nullptr) kernel = FindStoredKernel(job.text);
-  if (!kernel) {
-    LAZULI_ASSIGN_OR_RETURN(kernel, GenerateCode(Jit::Get(), job));
-    Add(Counter::kKernels);
-    if (own) StoreKernel(job.text, *kernel);
-  }
-  auto compiled = std::make_shared<CompiledKernel>(*std::move(kernel));
-  LAZULI_RETURN_IF_ERROR(compiled->Load());
-  return compiled;
-}
 
 // Kernels that some executable still holds, by the text of their body.
 class KernelCache {
@@ -249,17 +103,62 @@ class KernelCache {
   std::unordered_map<std::string, std::weak_ptr<const CompiledKernel>> kernels_;
 };
 
-void RunJobs(std::vector<KernelJob>& jobs) {
+using CompiledKernelPtr = std::shared_ptr<const CompiledKernel>;
+
+// A kernel that gets its code now: a new one or, without code so far, one of before.
+struct CompileOne {
+  KernelJob job;
+  CompiledKernelPtr before;
+  absl::StatusOr<CompiledKernelPtr> kernel = nullptr;
+
+  void Run() {
+    try {
+      kernel = before == nullptr ? Make() : Complete();
+    } catch (const ir::NoDataMemory& error) {  // thrown by our own literals
+      kernel = error.status();
+    }
+  }
+
+ private:
+  absl::StatusOr<CompiledKernelPtr> Make() const {
+    LAZULI_ASSIGN_OR_RETURN(StoredKernel generated, GenerateKernel(job));
+    auto compiled = std::make_shared<CompiledKernel>(std::move(generated));
+    LAZULI_RETURN_IF_ERROR(compiled->Load());
+    return compiled;
+  }
+  absl::StatusOr<CompiledKernelPtr> Complete() const {
+    LAZULI_RETURN_IF_ERROR(before->Compile());
+    return before;
+  }
+};
+
+void RunJobs(std::vector<CompileOne>& jobs) {
   // Those of a capture are made in the program's order.
-  const bool in_order = jobs.size() > 0 && jobs[0].dump != nullptr && jobs[0].dump->is_captured();
+  const bool in_order =
+      jobs.size() > 0 && jobs[0].job.dump != nullptr && jobs[0].job.dump->is_captured();
   ir::OnThreads(jobs.size(), in_order ? 1 : NumThreads(), [&](std::size_t i) {
     ir::SlowNotice::Check(Str("kernel ", i + 1, " of ", jobs.size()));
-    try {
-      jobs[i].kernel = CompileOne(jobs[i]);
-    } catch (const ir::NoDataMemory& error) {  // thrown by our own literals
-      jobs[i].kernel = error.status();
-    }
+    jobs[i].Run();
   });
+}
+
+// What a kernel may cost that is interpreted at first: nothing where somebody wants all code now, to look
+// at it or to keep it.
+int64_t MostInterpreted(const KernelOptions& options) {
+  const bool all_now = hlo::ModuleDump::Current() != nullptr || !options.override_dir.empty() ||
+                       HasPersistentCache() || PrintsKernels();
+  return all_now ? 0 : options.interpreted_ops;
+}
+
+// Null if the kernel is to be compiled at once.
+absl::StatusOr<CompiledKernelPtr> WithoutCode(const hlo::Computation& body, const std::string& text,
+                                              int64_t most) {
+  if (most <= 0) return nullptr;
+  const std::optional<int64_t> cost = InterpretationCost(body);
+  if (!cost || *cost > most) return nullptr;
+  LAZULI_ASSIGN_OR_RETURN(KernelShape shape, ShapeOfKernel(body));
+  Add(Counter::kInterpretedKernels);
+  return std::make_shared<const CompiledKernel>(body, text, std::move(shape));
 }
 
 // Of the body and, because it says nothing of them but their number, of what it calls.
@@ -359,28 +258,36 @@ bool KernelSupports(const Instruction& i) {
 bool KernelSupportsLoop(const hlo::Computation& body) { return SupportsWhile(body); }
 
 absl::StatusOr<std::vector<std::shared_ptr<const Kernel>>> CompileKernels(
-    absl::Span<const hlo::Computation* const> bodies, const std::string& override_dir) {
+    absl::Span<const hlo::Computation* const> bodies, const KernelOptions& options) {
   std::vector<std::string> texts;
-  std::unordered_map<std::string, std::shared_ptr<const CompiledKernel>> known;
-  std::vector<KernelJob> jobs;
+  std::unordered_map<std::string, CompiledKernelPtr> known;
+  std::vector<CompileOne> jobs;
   hlo::ModuleDump* const dump = hlo::ModuleDump::Current();
+  const int64_t most = MostInterpreted(options);
   for (const hlo::Computation* body : bodies) {
-    texts.push_back(CanonicalText(*body));
-    const auto [it, is_new] = known.try_emplace(texts.back(), nullptr);
+    const std::string& text = texts.emplace_back(CanonicalText(*body));
+    const auto [it, is_new] = known.try_emplace(text, nullptr);
+    CompiledKernelPtr& kernel = it->second;
     if (!is_new) continue;
-    LAZULI_ASSIGN_OR_RETURN(const std::string override_file,
-                            override_dir.empty()
-                                ? std::string()
-                                : FindOverride(override_dir, HashOfKernel(texts.back())));
-    if (dump == nullptr && override_file.empty())
-      it->second = KernelCache::Get().Find(texts.back());
-    if (it->second == nullptr) jobs.push_back({body, texts.back(), dump, override_file});
+    std::string override_file;
+    if (!options.override_dir.empty()) {
+      LAZULI_ASSIGN_OR_RETURN(override_file,
+                              FindOverride(options.override_dir, HashOfKernel(text)));
+    }
+    if (dump == nullptr && override_file.empty()) kernel = KernelCache::Get().Find(text);
+    if (kernel != nullptr) kernel->Share();
+    if (kernel == nullptr) {
+      LAZULI_ASSIGN_OR_RETURN(kernel, WithoutCode(*body, text, most));
+      if (kernel != nullptr) KernelCache::Get().Insert(text, kernel);
+    }
+    if (kernel == nullptr || (most == 0 && !kernel->has_code()))
+      jobs.push_back({{body, text, dump, std::move(override_file)}, kernel});
   }
   RunJobs(jobs);
-  for (KernelJob& job : jobs) {
-    if (!job.kernel.ok()) return job.kernel.status();
-    if (job.override_file.empty()) KernelCache::Get().Insert(job.text, *job.kernel);
-    known[job.text] = *job.kernel;
+  for (CompileOne& done : jobs) {
+    LAZULI_RETURN_IF_ERROR(done.kernel.status());
+    if (done.job.override_file.empty()) KernelCache::Get().Insert(done.job.text, *done.kernel);
+    known[done.job.text] = *done.kernel;
   }
   std::vector<std::shared_ptr<const Kernel>> result;
   for (const std::string& text : texts) result.push_back(known[text]);

@@ -31,7 +31,8 @@ bool KernelSupportsLoop(const hlo::Computation& body);
 // Parameters and results of one body together.
 inline constexpr std::size_t kMaxKernelArgs = 64;
 
-// A compiled body. Opaque; shared by all fusions whose bodies are equal.
+// The kernel of a body, with machine code or, for now, without. Opaque; shared by all fusions whose bodies are
+// equal.
 class Kernel : public ProgramPart {
  public:
   virtual int64_t scratch_bytes() const = 0;
@@ -39,10 +40,17 @@ class Kernel : public ProgramPart {
   virtual std::string Details() const = 0;
 };
 
-// One kernel for each body, equal ones shared, compiled on several threads. `override_dir`: see
-// codegen/override.h.
+struct KernelOptions {
+  std::string override_dir{};  // codegen/override.h
+  // A kernel whose interpretation costs at most so many element operations gets its code later
+  // (codegen/compiled_kernel.h). 0: all get it now.
+  int64_t interpreted_ops = 0;
+};
+
+// One kernel for each body, equal ones shared, compiled on several threads. The caller holds
+// CompileMutex().
 absl::StatusOr<std::vector<std::shared_ptr<const Kernel>>> CompileKernels(
-    absl::Span<const hlo::Computation* const> bodies, const std::string& override_dir = {});
+    absl::Span<const hlo::Computation* const> bodies, const KernelOptions& options = {});
 
 // `operands` and `results` in the order of the body's parameters and root; scratch may be -1 if the
 // kernel needs none.

@@ -1,5 +1,6 @@
 #include "backend/cpu/runtime/chain_thunk.h"
 
+#include <algorithm>
 #include <map>
 
 #include "backend/cpu/runtime/parts.h"
@@ -21,6 +22,9 @@ class ChainThunk final : public SpecThunk<ChainSpec> {
         workers_(WorkersFor(spec_.parts, spec_.threads)) {}
 
   absl::Status Execute(const RunBuffers& run) const override {
+    const auto in_parts = [](const auto& member) { return member->RunsInParts(); };
+    if (!std::all_of(spec_.members.begin(), spec_.members.end(), in_parts))
+      return ExecuteWhole(run);
     for (const auto& member : spec_.members)
       LAZULI_RETURN_IF_ERROR(AtSite(member->Prepare(run), *member));
     return ForEachPart(spec_.parts, workers_, [&](Part part) -> absl::Status {
@@ -43,6 +47,12 @@ class ChainThunk final : public SpecThunk<ChainSpec> {
   absl::Span<const std::unique_ptr<Thunk>> members() const override { return spec_.members; }
 
  private:
+  // One member after the other, while one of them cannot run in parts.
+  absl::Status ExecuteWhole(const RunBuffers& run) const {
+    for (const auto& member : spec_.members)
+      LAZULI_RETURN_IF_ERROR(AtSite(member->Execute(run), *member));
+    return absl::OkStatus();
+  }
   static absl::Status AtSite(const absl::Status& status, const Thunk& member) {
     return WithSite(status, member.info());
   }

@@ -70,6 +70,22 @@ void ExpectSavedRunsAlike(const backend::Executable& executable, const RunResult
     ExpectSameBits(expected.outputs[i], actual->outputs[i]);
 }
 
+// A kernel that is interpreted gives the bits that its code gives. To compile the program for the second
+// time makes the code of the kernels of the first.
+void ExpectInterpretedRunsAlike(const std::string& hlo, const std::vector<ir::Literal>& arguments) {
+  const auto executable = CompileOn("cpu", hlo, {.interpreted_ops = int64_t{1} << 62});
+  ASSERT_TRUE(executable.ok()) << executable.status();
+  const auto interpreted = RunExecutable("cpu", **executable, arguments);
+  ASSERT_TRUE(interpreted.ok()) << interpreted.status();
+  const auto again = CompileOn("cpu", hlo);
+  ASSERT_TRUE(again.ok()) << again.status();
+  const auto compiled = RunExecutable("cpu", **executable, arguments);
+  ASSERT_TRUE(compiled.ok()) << compiled.status();
+  EXPECT_EQ(compiled->text, (*again)->ToString());  // the same but for the tier, which is gone
+  for (std::size_t i = 0; i < compiled->outputs.size(); ++i)
+    ExpectSameBits(compiled->outputs[i], interpreted->outputs[i]);
+}
+
 TEST_P(CorpusTest, DevicesAgreeWithInterpreter) {
   const std::string hlo = CorpusText(GetParam());
   const auto header = HeaderOf(hlo);
@@ -88,6 +104,7 @@ TEST_P(CorpusTest, DevicesAgreeWithInterpreter) {
     WidenForNpu(hlo, wider);
     CompareOutputs(wider, *expected, *npu);
   }
+  ExpectInterpretedRunsAlike(hlo, arguments);
   const auto compiled = CompileOn("cpu", hlo);
   ASSERT_TRUE(compiled.ok()) << compiled.status();
   const auto actual = RunExecutable("cpu", **compiled, arguments);

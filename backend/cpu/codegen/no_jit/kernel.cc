@@ -12,7 +12,7 @@ bool KernelSupports(const hlo::Instruction&) { return false; }
 bool KernelSupportsLoop(const hlo::Computation&) { return false; }
 
 absl::StatusOr<std::vector<std::shared_ptr<const Kernel>>> CompileKernels(
-    absl::Span<const hlo::Computation* const>, const std::string&) {
+    absl::Span<const hlo::Computation* const>, const KernelOptions&) {
   return Unimplemented("this build compiles no kernels (LAZULI_CPU_JIT=OFF)");
 }
 

@@ -99,15 +99,25 @@ def run(cases):
     for library, process in workers.items():
         if process.stdout.readline().strip() != "ready":
             sys.exit(f"{sys.argv[0]}: the process of {library} ended")
+
+    def turn(name, library):
+        process = workers[library]
+        process.stdin.write(name + "\n")
+        process.stdin.flush()
+        return float(process.stdout.readline())
+
+    table(names, libraries, turn)
+
+
+def table(names, libraries, turn, turns=TURNS):
+    """Prints the best of the turns, turn(name, library) in ms, of each case, and lazuli's part of the best peer's."""
     print(f"{'case':34s}" + "".join(f"{library:>10s}" for library in libraries) + f"{'part':>8s}")
     parts = []
     for name in names:
         best = dict.fromkeys(libraries, math.inf)
-        for _ in range(TURNS):
-            for library, process in workers.items():
-                process.stdin.write(name + "\n")
-                process.stdin.flush()
-                best[library] = min(best[library], float(process.stdout.readline()))
-        parts.append(best["lazuli"] / min(best["torch"], best["jax"]))
+        for _ in range(turns):
+            for library in libraries:
+                best[library] = min(best[library], turn(name, library))
+        parts.append(best["lazuli"] / min(best[library] for library in libraries if library != "lazuli"))
         print(f"{name:34s}" + "".join(f"{best[library]:10.3f}" for library in libraries) + f"{parts[-1]:8.2f}", flush=True)
     print(f"geometric mean of {len(parts)}: {math.exp(sum(map(math.log, parts)) / len(parts)):.2f}")

@@ -1,7 +1,7 @@
 // Writes the pages of docs/ that derive from tables in the code: flags, hlo, metrics, ops, passes.
 // (functions.md is written by tools/generate_functions.py.)
 //
-//   lazuli-docs FOLDER          writes FOLDER/{flags,hlo,metrics,ops,passes}.md
+//   lazuli-docs FOLDER          writes FOLDER/{flags,hlo,metrics,ops,passes,transform_rules}.md
 //   lazuli-docs --check FOLDER  names the pages that differ from what it would write; then exit
 //                               status 1
 #include <cstdio>
@@ -144,6 +144,32 @@ std::string PassesPage() {
   return page;
 }
 
+std::string TransformRulesPage() {
+  struct Row {
+    hlo::Opcode opcode;
+    std::string_view tangent, transpose, batch;
+  };
+  static constexpr Row kRows[] = {
+#define LAZULI_TRANSFORM_RULES(opcode, tangent, transpose, batch) \
+  {hlo::Opcode::opcode, #tangent, #transpose, #batch},
+#include "lowering/transforms/rules.def"
+#undef LAZULI_TRANSFORM_RULES
+  };
+  std::string page =
+      Str("# Rules of transforms\n\nBy opcode, as `lowering/transforms/rules.def` has them; its "
+          "first lines say "
+          "what the words mean, [transforms.md](transforms.md) what the transforms do. ",
+          kNote, "| opcode | tangent | transpose | batch |\n| --- | --- | --- | --- |\n");
+  const auto cell = [](std::string_view rule) {
+    if (rule.starts_with("(")) rule = rule.substr(1, rule.size() - 2);  // for the preprocessor
+    return rule == "kNoRule" ? std::string() : Str("`", rule, "`");
+  };
+  for (const Row& row : kRows)
+    page += Str("| `", hlo::OpcodeText(row.opcode), "` | ", cell(row.tangent), " | ",
+                cell(row.transpose), " | ", cell(row.batch), " |\n");
+  return page;
+}
+
 // What a page that cannot be made says instead, to differ from what is there.
 std::string HloPage(const std::string& folder) {
   const auto page = tools::OpcodePage(Str(folder, "/../tests/ir/hlo/testdata/opcodes.txt"));
@@ -151,11 +177,9 @@ std::string HloPage(const std::string& folder) {
 }
 
 std::vector<std::pair<std::string, std::string>> Pages(const std::string& folder) {
-  return {{"flags.md", FlagsPage()},
-          {"hlo.md", HloPage(folder)},
-          {"metrics.md", MetricsPage()},
-          {"ops.md", OpsPage()},
-          {"passes.md", PassesPage()}};
+  return {{"flags.md", FlagsPage()},     {"hlo.md", HloPage(folder)},
+          {"metrics.md", MetricsPage()}, {"ops.md", OpsPage()},
+          {"passes.md", PassesPage()},   {"transform_rules.md", TransformRulesPage()}};
 }
 
 std::string ReadFile(const std::string& path) {

@@ -88,6 +88,31 @@ TEST(HloTest, ACallSaysWhatDoesNotFit) {
               HasSubstr("the gradient has 2 parameters, not 4"));
 }
 
+TEST(HloTest, DerivativesAreModules) {
+  const HloModule module = HloModule::parse(R"(HloModule cubes
+ENTRY main {
+  x = f32[] parameter(0)
+  y = f32[] parameter(1)
+  s = f32[] multiply(x, x)
+  c = f32[] multiply(s, x)
+  ROOT r = f32[] multiply(c, y)
+})");
+  const Tensor x = full({}, 2.f), y = full({}, 5.f), one = full({}, 1.f);
+  const auto values = [](const std::vector<Tensor>& results) {
+    std::vector<float> all;
+    for (const Tensor& result : results) all.push_back(result.to_vector<float>()[0]);
+    return all;
+  };
+  EXPECT_THAT(values(module.jvp().evaluate({x, y, one, one})), ElementsAre(40, 68));
+  EXPECT_THAT(values(module.jvp({1}).evaluate({x, y, one})), ElementsAre(40, 8));
+  EXPECT_THAT(values(module.vjp().evaluate({x, y, one})), ElementsAre(60, 8));
+  EXPECT_THAT(values(module.grad().evaluate({x, y})), ElementsAre(60));
+  EXPECT_THAT(values(module.grad().grad().evaluate({x, y})), ElementsAre(60));
+  EXPECT_THAT(values(module.value_and_grad({0, 1}).evaluate({x, y})), ElementsAre(40, 60, 8));
+  EXPECT_THAT(ErrorOf([&] { (void)module.grad({2}); }),
+              HasSubstr("grad: there is no argument 2: the module takes 2"));
+}
+
 TEST(HloTest, TuplesAreTheirArrays) {
   const HloModule module = HloModule::parse(R"(ENTRY main {
     p = (f32[2], (s32[])) parameter(0)

@@ -57,7 +57,8 @@ F.rms_norm(w * x, (3,), y, 1e-3)
 F.linear(w * x, w, w.sum(1)).tanh()
 """.strip().splitlines()
 
-# Derivatives of f, the expression, and s, the sum of its elements times others, beside which v holds vectors like the arguments.
+# Derivatives of f, the expression, and s, the sum of its elements times others, beside which v holds vectors like the arguments, and b
+# batches of four of them.
 TRANSFORMS = {
     "grad": "T.grad(s)(*a)",
     "grad of all": "T.grad(s, (0, 1, 2))(*a)",
@@ -76,6 +77,22 @@ TRANSFORMS = {
     "grad of jvp": "T.grad(lambda *a: s_(T.jvp(f, a, v)[1]), (1, 2))(*a)",
     "grad of vjp": "T.grad(lambda *a: (lambda p: (p[1](u(p[0]))[1] * v[1]).sum())(T.vjp(f, *a)))(*a)",
     "jvp of jvp": "T.jvp(lambda *a: T.jvp(f, a, v)[1], a, v)",
+    "vmap": "T.vmap(f)(*b)",
+    "vmap of some": "T.vmap(f, (0, None, -1), -1)(b[0], a[1], b[2].movedim(0, 2))",
+    "vmap in parts": "T.vmap(f, (None, 0, None), chunk_size=2)(a[0], b[1], a[2])",
+    "vmap of vmap": "T.vmap(T.vmap(f, (None, None, 0)), (0, 0, None))(*b)",
+    "vmap of grad": "T.vmap(T.grad_and_value(s, (0, 1, 2)), (0, 0, None))(b[0], b[1], a[2])",
+    "vmap of vjp": "T.vmap(lambda *a: T.vjp(f, *a)[1](u(f(*a))))(*b)",
+    "vmap of jvp": "T.vmap(lambda *b: T.jvp(f, b, v))(*b)",
+    "vmap of jacobians": "T.vmap(lambda *b: [T.jacrev(f)(*b), T.jacfwd(f, 1)(*b)])(*b)",
+    "vmap of hessian": "T.vmap(T.hessian(s), (0, None, None))(b[0], *a[1:])",
+    "grad of vmap": "T.grad(lambda *b: s_(T.vmap(f, (0, 0, None))(*b)), (0, 1, 2))(b[0], b[1], a[2])",
+    "grad of vmap of grad": "T.grad(lambda *b: s_(T.vmap(T.grad(s), (0, None, 0))(*b)), (0, 1, 2))(b[0], a[1], b[2])",
+    "grad of closure": "T.grad(lambda y, w: s_(T.vmap(lambda x: f(x, y, w))(b[0])), (0, 1))(*a[1:])",
+    "grad of grad of vmap": "T.grad(lambda *a: (T.grad(lambda *b: s_(T.vmap(f, (0, None, None))(*b)))(*a) * v[0]).sum(), (0, 1))(b[0], *a[1:])",
+    "jvp of vmap": "T.jvp(lambda x: T.vmap(f, (None, 0, None))(x, b[1], a[2]), (a[0],), (v[0],))",
+    "jacrev of vmap": "T.jacrev(lambda x: T.vmap(f, (None, 0, 0))(x, b[1], b[2]))(a[0])",
+    "vmap of grad of vmap": "T.vmap(T.grad(lambda x, y: s_(T.vmap(lambda w: f(x, y, w))(b[2])), 1))(*b[:2])",
     "third": "T.grad(lambda x: T.grad(lambda x: T.grad(lambda x: s(x, *a[1:]))(x).pow(2).sum())(x).sum())(a[0])",
 }
 
@@ -147,6 +164,49 @@ T.grad(lambda x: x.mul_(2).sum())(x)
 T.grad(lambda x: T.grad(lambda y: y.mul_(2).sum())(x * 2).sum())(x)
 T.vjp(lambda x: x[0].copy_(x[1]), x)
 T.jacrev(lambda x: x.mul_(2))(x)
+# batches
+r = T.vmap(lib.dot)(data, data + 1), lib.vmap(lib.dot, (0, None))(data, y), T.vmap(T.vmap(lib.dot))(lib.stack([data, -data]), lib.stack([data, data]))
+r = T.vmap(lambda d: (d['x'] * d['y']).sum(), ({'x': 0, 'y': None},))({'x': data, 'y': y}), T.vmap(lambda x, t: x * t[0] + t[1], (0, (None, 0)))(data, (y, data))
+r = T.vmap(lambda x: {'a': x * 2, 'b': [x.sum(), (x * x,)]})(data), T.vmap(lambda x: (x * 2, x), out_dims=(1, 0))(data), T.vmap(lambda x: x, out_dims=(1,))(data), T.vmap(lambda x: [x, x + 1], out_dims=[1, 0])(data)
+r = T.vmap(lambda x: (x, y), out_dims=(0, None))(data), T.vmap(lambda x: y)(data), T.vmap(lambda x: (x, 3), out_dims=(0, None))(data), T.vmap(lambda x, n: x * n, (0, None))(data, 3)
+r = T.vmap(lambda x, *, k: x * k)(data, k=y), T.vmap(lambda x: x * 2, -1, -1)(data), T.vmap(lambda x: x.sum(), chunk_size=3)(data), T.vmap(lambda x: x * 2, 1, 1, chunk_size=1)(data)
+net = N(); p = P(net); r = T.vmap(T.grad(lambda p, d, t: ((T.functional_call(net, p, (d,)) - t)**2).mean()), (None, 0, 0))(p, data, target)
+nets = [N(), N()]; p, b = T.stack_module_state(nets); r = T.vmap(lambda p, b, d: T.functional_call(nets[0], (p, b), (d,)), (0, 0, None))(p, b, data), T.vmap(lambda p, b, d: T.functional_call(nets[0], (p, b), (d,)))(p, b, data.reshape(2, 2, 3))
+nets = [N(), N()]; p, b = T.stack_module_state(nets); T.vmap(lambda p, b: T.functional_call(nets[0], (p, b), (data,)), (0, 0))(p, b).sum().backward(); r = [q.grad for q in p.values()]
+net = N(); T.vmap(net)(data).sum().backward(); r = [p.grad for p in net.parameters()]
+w = V(1., 2., 3.).requires_grad_(); o = T.vmap(lambda x: x * w)(data); r = o.requires_grad, (o * o).sum().backward(), w.grad
+w = V(1., 2., 3.).requires_grad_(); o = w**2; r = T.vmap(lambda v: lib.autograd.grad(o, w, v))(lib.eye(3, dtype=lib.float64)), lib.autograd.grad(o, w, lib.eye(3, dtype=lib.float64), is_grads_batched=True)
+r = T.vmap(lambda x: x.clone().mul_(2).add_(x))(data), T.vmap(lambda x: x.new_zeros(3).copy_(x))(data)
+z = data.clone(); T.vmap(lambda x: x.mul_(2))(z); r = z
+z = data.clone(); T.vmap(lambda x: x[0].fill_(7.), 1)(z); r = z
+r = T.vmap(lambda x: (x > 0).any())(data), T.vmap(lambda x: x.argmax())(data), T.vmap(lambda x: x.sort())(data)[0], T.vmap(lambda x: x.topk(2))(data)[1], T.vmap(lambda x, i: x[i])(data, lib.tensor([0, 2, 1, 1]))
+r = T.vmap(lambda x, i: x.index_select(0, i))(data, lib.tensor([[0, 2], [1, 1], [2, 0], [0, 0]])), T.vmap(lambda x, i: x.scatter(0, i, 1.))(data, lib.tensor([[0, 2], [1, 1], [2, 0], [0, 0]])), T.vmap(lambda x, i: x.gather(0, i))(data, lib.tensor([[0], [1], [2], [0]]))
+m = lib.stack([lib.eye(3, dtype=lib.float64) * k + 0.1 * k * k for k in (1, 2, 3)]); r = T.vmap(lib.linalg.inv)(m), T.vmap(lib.linalg.cholesky)(m), T.vmap(lib.linalg.det)(m), T.vmap(lib.linalg.eigvalsh)(m), T.vmap(T.grad(lambda m: lib.linalg.slogdet(m)[1]))(m), T.vmap(lib.linalg.solve, (0, None))(m, y)
+c = lib.linspace(-1., 1., 96, dtype=lib.float64).reshape(2, 3, 4, 4); k = lib.linspace(-1., 2., 108, dtype=lib.float64).reshape(2, 2, 3, 3, 3); r = T.vmap(lambda c: F.conv2d(c, k[0]))(c), T.vmap(lambda c, k: F.conv2d(c, k, padding=1))(c, k), T.vmap(lambda k: F.conv2d(c, k))(k), T.vmap(lambda c: F.max_pool2d(c, 2))(c), T.vmap(lambda c: F.interpolate(c[None], scale_factor=2))(c)
+r = T.vmap(T.grad(lambda k, c: (F.conv2d(c[None], k)**2).sum()), (None, 0))(lib.linspace(-1., 2., 54, dtype=lib.float64).reshape(2, 3, 3, 3), lib.linspace(-1., 1., 96, dtype=lib.float64).reshape(2, 3, 4, 4))
+r = T.vmap(lambda x: x.sum(), (0,))(data[:0]), T.vmap(lambda x: x * 2)(data[:0])
+a = T.vmap(lambda x: x + lib.rand(3), randomness='different')(data * 0); b = T.vmap(lambda x: x + lib.rand(3), randomness='same')(data * 0); r = bool((a[0] == a[1]).any()), bool((b[0] == b[1]).all()), bool((b[0] == a[0]).any())
+T.vmap(lambda x: x + lib.rand(3))(data)
+T.vmap(lambda x: F.dropout(x))(data)
+T.vmap(lambda x: x, randomness='no')(data)
+T.vmap(lambda x: x, chunk_size=0)(data)
+T.vmap(lambda x: x)(3.)
+T.vmap(lambda x: x)(x[0])
+T.vmap(lambda x: x, 2)(data)
+T.vmap(lambda x: x, [0])(data)
+T.vmap(lambda x: x, (0, 0))(data)
+T.vmap(lambda x: x, None)(data)
+T.vmap(lambda x: x, 'a')(data)
+T.vmap(lambda x: x)()
+T.vmap(lambda x, y: x)(data, y)
+T.vmap(lambda x: 3)(data)
+T.vmap(lambda x: x, out_dims=None)(data)
+T.vmap(lambda x: x, out_dims=3)(data)
+T.vmap(lambda x: x, out_dims=(0, 0))(data)
+T.vmap(lambda x: x, out_dims='a')(data)
+T.vmap(lambda x: x.sum().item())(data)
+T.vmap(lambda x: x if x.sum() > 0 else -x)(data)
+T.vmap(lambda x: y.mul_(x))(data)
 # constants
 r = T.grad(lambda x: lib.tensor(3.))(x), T.jacrev(lambda x: y)(x), T.jacfwd(lambda x: y)(x), T.jvp(lambda x: y, (x,), (x,)), T.grad(lambda x: x.detach().sum())(x)
 r = T.jvp(lambda x: x.long(), (x,), (x,)), T.jacrev(lambda x: x[:0])(x).shape, T.jacrev(lambda x: x * 2)(x[:0]).shape, T.jacfwd(lambda x: x * 2)(x[:0]).shape
@@ -218,7 +278,8 @@ def derivatives(expression, lib):
         return lib.tensor(rng.normal(size=shape).tolist(), dtype=lib.float64)
 
     a, v = tuple(map(tensor, (X, Y, W))), tuple(map(tensor, (X, Y, W)))
-    names = {"lib": lib, "F": lib.nn.functional, "T": lib.func, "a": a, "v": v}
+    b = tuple(tensor((4, *shape)) for shape in (X, Y, W))
+    names = {"lib": lib, "F": lib.nn.functional, "T": lib.func, "a": a, "v": v, "b": b}
 
     def u(output):  # other weights for each element of the output
         return lib.linspace(-1.0, 2.0, output.numel(), dtype=lib.float64).reshape(output.shape)

@@ -105,6 +105,15 @@ def test_gradients_pass_through_batches():
         assert not vmap(lambda x: x * w)(DATA).requires_grad
 
 
+def test_paths_between_tensors_from_outside_count_once():
+    b = Y.clone().requires_grad_()
+    a = b * b
+    vmap(lambda x: x * a * b)(DATA + 1).sum().backward()
+    assert same(b.grad, 3 * Y**2 * (DATA + 1).sum(0))
+    f = lambda x: (x.cumsum(0) * x * Y).sum()  # noqa: E731
+    assert same(jacfwd(jacfwd(f))(Y), hessian(f)(Y)) and same(hessian(f)(Y)[0], grad(lambda x: grad(f)(x)[0])(Y))
+
+
 def test_ensembles_of_modules():
     nets = [lz.nn.Linear(3, 2) for _ in range(3)]
     params, buffers = stack_module_state(nets)

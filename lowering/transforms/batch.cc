@@ -126,7 +126,6 @@ absl::StatusOr<Computation*> Write(BatchModule& shared, Builder& b, const Comput
     results[k] = results[k] || (*wanted)[k];
   *wanted = results;
   root = scope.Broadcast(root, results);
-  // A parameter as the root, or a value that others follow, stays one that is found by name.
   return b.Finish(scope.Join(root));
 }
 

@@ -254,7 +254,14 @@ def assert_async(condition, message="the condition is to hold"):
     _C.assert_async(condition != 0, "assert_async", message)
 
 
-INTERNAL["_assert_async"] = assert_async
+def native_batch_norm_legit(input, weight, bias, *rest):  # noqa: A002
+    """native_batch_norm() with all arguments by position, or without the running mean and
+    variance."""
+    running = rest[:-3] or (None, None)
+    return _C.native_batch_norm(input, weight, bias, *running, *rest[-3:])
+
+
+INTERNAL |= {"_assert_async": assert_async, "_native_batch_norm_legit": native_batch_norm_legit}
 
 Tensor.index_put, Tensor.index_put_ = index_put, index_put_
 Tensor.tensor_split, Tensor.new_empty_strided = tensor_split, new_empty_strided

@@ -172,3 +172,11 @@ def test_backends_of_attention_are_checked():
         F.scaled_dot_product_attention(lz.ones(1, 2, 4), lz.ones(1, 2, 4), lz.ones(1, 2, 4))
     with pytest.raises(AssertionError, match="Backend must be an instance of SDPBackend"), kernel("math"):
         pass
+
+
+def test_batch_norm_by_the_name_of_compilers():
+    x = lz.tensor([[1.0, 2.0], [3.0, 6.0]])
+    mean, var = lz.zeros(2), lz.ones(2)
+    y, *_ = lz._native_batch_norm_legit(x, None, None, mean, var, True, 0.5, 1e-9)
+    assert y.flatten().tolist() == pytest.approx([-1, -1, 1, 1]) and mean.tolist() == [1, 2] and var.tolist() == pytest.approx([1.5, 4.5])
+    assert lz._native_batch_norm_legit(x, None, None, True, 0.1, 1e-9)[0].tolist() == y.tolist()

@@ -7,12 +7,12 @@
 
 #include "backend/cpu/codegen/kernel.h"
 #include "backend/cpu/emit_thunks.h"
+#include "backend/cpu/narrow_products.h"
 #include "backend/cpu/passes/assign_layouts.h"
 #include "backend/cpu/passes/fold_kernel_reverse.h"
-#include "backend/cpu/runtime/few_rows.h"
+#include "backend/cpu/passes/read_narrow_factors.h"
 #include "backend/cpu/runtime/library.h"
 #include "ir/evaluator/dynamic_sizes.h"
-#include "ir/hlo/dot_dims.h"
 #include "ir/support/float_mode.h"
 #include "ir/support/parallel_for.h"
 #include "ir/support/status.h"
@@ -46,30 +46,6 @@ lowering::FusionTarget Target(const OpFilter& filter = {}) {
   return target;
 }
 
-int64_t SizeOf(const Shape& shape, const Dims& dims) {
-  int64_t size = 1;
-  for (int64_t d : dims) size *= shape.dim(d);
-  return size;
-}
-
-// Whether matrices of bf16 are multiplied as they are, to f32. Those with few rows or columns have a
-// kernel that widens as it reads; for others the processor needs instructions.
-bool MultipliesNarrow(const hlo::Instruction& i) {
-  constexpr int64_t kLeast = 16;
-  static const bool has_instructions = MultipliesBf16();
-  if (i.opcode() != hlo::Opcode::kDot) return false;
-  const Shape &a = i.operand(0)->shape(), &b = i.operand(1)->shape();
-  if (a.dtype() != DType::kBF16 || b.dtype() != DType::kBF16) return false;
-  const auto& attrs = i.attrs_as<hlo::DotAttrs>();
-  const int64_t terms = SizeOf(a, attrs.lhs_contracting_dims),
-                rows =
-                    SizeOf(a, hlo::FreeDims(a, attrs.lhs_batch_dims, attrs.lhs_contracting_dims)),
-                columns =
-                    SizeOf(b, hlo::FreeDims(b, attrs.rhs_batch_dims, attrs.rhs_contracting_dims));
-  if (terms < kLeast || std::max(rows, columns) < kLeast) return false;
-  return std::min(rows, columns) <= kMostRows || has_instructions;
-}
-
 }  // namespace
 
 void AddCpuPipeline(lowering::PassPipeline& pipeline, const OpFilter& filter) {
@@ -81,6 +57,7 @@ void AddCpuPipeline(lowering::PassPipeline& pipeline, const OpFilter& filter) {
   pipeline.Add<lowering::SplitComplexProducts>();
   // Before layouts, which the widened products want, too.
   pipeline.Add<lowering::WidenProducts>(MultipliesNarrow);
+  pipeline.Add<ReadNarrowFactors>(WidensAsItReads);
   // After widening: of f32 and f64 alone.
   pipeline.Add<lowering::ReduceVectorProducts>();
   // The library flips the kernel of a gradient convolution while it packs it.
@@ -100,6 +77,8 @@ void RegisterCpuPasses() {
       [] { return std::make_unique<AssignLayouts>(); });
   add("cpu_fold_kernel_reverse", "Let convolutions flip their kernels.",
       [] { return std::make_unique<FoldKernelReverse>(); });
+  add("cpu_read_narrow_factors", "Let products with few rows read narrow factors.",
+      [] { return std::make_unique<ReadNarrowFactors>(WidensAsItReads); });
   add("cpu_fuse_loops", "Make kernels of small loops.",
       [] { return std::make_unique<lowering::FuseLoops>(Target()); });
   add("cpu_fuse", "Group instructions into kernels.",

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "backend/cpu/runtime/few_rows.h"
 #include "ir/hlo/dot_dims.h"
 
 namespace lazuli::cpu {
@@ -67,16 +68,19 @@ std::optional<DotPlan> PlanDot(const hlo::Instruction& dot) {
   const auto& attrs = dot.attrs_as<hlo::DotAttrs>();
   const Shape& a = dot.operand(0)->shape();
   const Shape& b = dot.operand(1)->shape();
-  const DType dtype = a.dtype(),
-              result = dtype == DType::kBF16 ? DType::kF32 : dtype;  // as MatmulSpec has it
-  if (b.dtype() != dtype || dot.shape().dtype() != result || dot.shape().has_layout())
-    return std::nullopt;
+  const DType dtype = dot.shape().dtype();
+  const auto fits = [&](DType factor) {
+    return factor == dtype || (dtype == DType::kF32 && IsReadNarrow(factor));
+  };
+  if (!fits(a.dtype()) || !fits(b.dtype()) || dot.shape().has_layout()) return std::nullopt;
   if (a.num_elements() == 0 || b.num_elements() == 0) return std::nullopt;
   const Dims m = hlo::FreeDims(a, attrs.lhs_batch_dims, attrs.lhs_contracting_dims);
   const Dims n = hlo::FreeDims(b, attrs.rhs_batch_dims, attrs.rhs_contracting_dims);
   DotPlan plan;
   MatmulSpec& spec = plan.spec;
   spec.dtype = dtype;
+  spec.a_dtype = a.dtype();
+  spec.b_dtype = b.dtype();
   spec.batch = Merge(a, attrs.lhs_batch_dims).size;
   spec.m = Merge(a, m).size;
   spec.k = Merge(a, attrs.lhs_contracting_dims).size;

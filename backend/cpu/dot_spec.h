@@ -17,8 +17,8 @@ struct DotPlan {
   std::array<std::optional<StridedCopy>, 2> pack;
 };
 
-// nullopt unless operands and result have one dtype, or are bf16 and f32, and the result is row major
-// and not empty.
+// nullopt unless the result is row major and not empty, and operands have its dtype, or narrower ones
+// beside f32.
 std::optional<DotPlan> PlanDot(const hlo::Instruction& dot);
 
 }  // namespace lazuli::cpu

@@ -26,7 +26,7 @@ struct FewRowsPlan {
   MatmulSpec spec;       // with few rows
   bool swaps = false;    // a and b, rows and columns
   bool dots = false;     // the terms of b's columns lie side by side, else its columns
-  bool packs_a = false;  // as rows of terms, widened
+  bool packs_a = false;  // as rows of terms, of the dtype of the sums
   int64_t products_of_part = 1, product_parts = 1;  // of the batch
   int64_t columns_of_part = 0, column_parts = 1;
   int64_t terms_of_part = 0, term_parts = 1;  // of which the sums are added up in their order
@@ -42,6 +42,7 @@ MatmulSpec Swapped(const MatmulSpec& spec) {
     return std::array<int64_t, 3>{s[0], s[2], s[1]};
   };
   MatmulSpec swapped = spec;
+  std::swap(swapped.a_dtype, swapped.b_dtype);
   swapped.m = spec.n;
   swapped.n = spec.m;
   swapped.a_strides = transposed(spec.b_strides);
@@ -82,12 +83,12 @@ std::optional<FewRowsPlan> PlanOf(const MatmulSpec& spec, bool swaps) {
   if (s.m > s.n || s.m > kMostRows) return std::nullopt;
   plan.dots = s.b_strides[1] == 1 && s.k > 1;
   if (!plan.dots && s.b_strides[2] != 1) return std::nullopt;
-  plan.packs_a = (plan.dots && s.a_strides[2] != 1) || s.dtype == DType::kBF16;
+  plan.packs_a = (plan.dots && s.a_strides[2] != 1) || s.a_dtype != s.dtype;
   Cut(plan);
   return plan;
 }
 
-// B is the type of both factors, T that of sums and the result.
+// T is the type of sums and the result, B that of the large factor.
 template <class T, class B = T>
 class FewRowsMatmul final : public LibraryCall {
  public:
@@ -109,7 +110,7 @@ class FewRowsMatmul final : public LibraryCall {
     T* const packed = lanes + workers_ * lanes_;
     const T* a = packed;
     if (plan_.packs_a) {
-      Pack(reinterpret_cast<const B*>(small), packed);
+      Pack(small, packed);
     } else {
       a = reinterpret_cast<const T*>(small);
     }
@@ -196,11 +197,24 @@ class FewRowsMatmul final : public LibraryCall {
     plan_.dots ? MultiplyDots(product) : AddScaledRows(product, lanes);
   }
 
-  void Pack(const B* a, T* packed) const {
+  void Pack(const std::byte* a, T* packed) const {
+    switch (plan_.spec.a_dtype) {
+      case DType::kBF16:
+        return PackFrom(reinterpret_cast<const ir::bfloat16*>(a), packed);
+      case DType::kS8:
+        return PackFrom(reinterpret_cast<const int8_t*>(a), packed);
+      case DType::kU8:
+        return PackFrom(reinterpret_cast<const uint8_t*>(a), packed);
+      default:
+        return PackFrom(reinterpret_cast<const T*>(a), packed);
+    }
+  }
+  template <class A>
+  void PackFrom(const A* a, T* packed) const {
     const MatmulSpec& s = plan_.spec;
     for (int64_t batch = 0; batch < s.batch; ++batch) {
       for (int64_t i = 0; i < s.m; ++i) {
-        const B* row = a + batch * s.a_strides[0] + i * s.a_strides[1];
+        const A* row = a + batch * s.a_strides[0] + i * s.a_strides[1];
         for (int64_t p = 0; p < s.k; ++p) *packed++ = static_cast<T>(row[p * s.a_strides[2]]);
       }
     }
@@ -229,15 +243,26 @@ class FewRowsMatmul final : public LibraryCall {
 }  // namespace
 
 std::unique_ptr<LibraryCall> PlanFewRows(const MatmulSpec& spec, int threads) {
-  if (spec.dtype != DType::kF32 && spec.dtype != DType::kF64 && spec.dtype != DType::kBF16)
-    return nullptr;
+  const auto fits = [&](DType factor) {
+    return factor == spec.dtype || (spec.dtype == DType::kF32 && IsReadNarrow(factor));
+  };
+  if (spec.dtype != DType::kF32 && spec.dtype != DType::kF64) return nullptr;
+  if (!fits(spec.a_dtype) || !fits(spec.b_dtype)) return nullptr;
   std::optional<FewRowsPlan> plan = PlanOf(spec, /*swaps=*/false);
   if (!plan) plan = PlanOf(spec, /*swaps=*/true);
   if (!plan) return nullptr;
-  if (spec.dtype == DType::kF32) return std::make_unique<FewRowsMatmul<float>>(*plan, threads);
-  if (spec.dtype == DType::kBF16)
-    return std::make_unique<FewRowsMatmul<float, ir::bfloat16>>(*plan, threads);
-  return std::make_unique<FewRowsMatmul<double>>(*plan, threads);
+  switch (plan->spec.b_dtype) {
+    case DType::kF64:
+      return std::make_unique<FewRowsMatmul<double>>(*plan, threads);
+    case DType::kBF16:
+      return std::make_unique<FewRowsMatmul<float, ir::bfloat16>>(*plan, threads);
+    case DType::kS8:
+      return std::make_unique<FewRowsMatmul<float, int8_t>>(*plan, threads);
+    case DType::kU8:
+      return std::make_unique<FewRowsMatmul<float, uint8_t>>(*plan, threads);
+    default:
+      return std::make_unique<FewRowsMatmul<float>>(*plan, threads);
+  }
 }
 
 }  // namespace lazuli::cpu

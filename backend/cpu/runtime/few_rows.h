@@ -1,7 +1,7 @@
 // Products with few rows, or few columns: what inference with small batches multiplies.
 //
 // Their time is that of reading the large factor once, so it is read where it lies, in long runs, and
-// nothing is packed; factors of bf16 are widened as they are read. Measured against oneDNN by
+// nothing is packed; narrow factors are widened as they are read. Measured against oneDNN by
 // `./lz bench kernels`.
 #pragma once
 
@@ -15,8 +15,12 @@ namespace lazuli::cpu {
 // nothing packed): with one row by 2 to 4.
 inline constexpr int64_t kMostRows = 4;
 
-// Null where another call is faster, and for dtypes other than f32, f64 and bf16, of which the result is
-// f32. Values do not depend on
+// The dtypes of factors that are widened as they are read, beside f32.
+constexpr bool IsReadNarrow(DType dtype) {
+  return dtype == DType::kBF16 || dtype == DType::kS8 || dtype == DType::kU8;
+}
+
+// Null where another call is faster, and for dtypes other than f32 with such factors and f64. Values do not depend on
 // the number of threads.
 std::unique_ptr<LibraryCall> PlanFewRows(const MatmulSpec& spec, int threads);
 

@@ -17,17 +17,26 @@ struct VectorOf {
 template <class T, int kLanes>
 using Vector = typename VectorOf<T, kLanes>::Type;
 
+template <class V>
+constexpr int kLanesOf = sizeof(V) / sizeof(std::declval<V>()[0]);
+
 template <class V, class T>
 [[gnu::always_inline]] inline void Load(const T* from, V& v) {
-  std::memcpy(&v, from, sizeof v);
+  if constexpr (sizeof(T) == 1) {  // in steps: GCC has instructions for each
+    Vector<T, kLanesOf<V>> bytes;
+    std::memcpy(&bytes, from, sizeof bytes);
+    const auto halves = __builtin_convertvector(bytes, Vector<int16_t, kLanesOf<V>>);
+    v = __builtin_convertvector(__builtin_convertvector(halves, Vector<int32_t, kLanesOf<V>>), V);
+  } else {
+    std::memcpy(&v, from, sizeof v);
+  }
 }
 // The bits of a bf16 are the upper ones of the f32.
 template <class V>
 [[gnu::always_inline]] inline void Load(const ir::bfloat16* from, V& v) {
-  constexpr int kLanes = sizeof v / sizeof(float);
-  Vector<uint16_t, kLanes> narrow;
+  Vector<uint16_t, kLanesOf<V>> narrow;
   std::memcpy(&narrow, from, sizeof narrow);
-  v = reinterpret_cast<V>(__builtin_convertvector(narrow, Vector<uint32_t, kLanes>) << 16);
+  v = reinterpret_cast<V>(__builtin_convertvector(narrow, Vector<uint32_t, kLanesOf<V>>) << 16);
 }
 
 // Sums of neighbours: those of u, then those of v.
@@ -275,6 +284,8 @@ void AddScaledRows(const FewRows<T, B>& product, T* scratch) {
   template void AddScaledRows<T, B>(const FewRows<T, B>&, T*);
 LAZULI_FEW_ROWS(float, float)
 LAZULI_FEW_ROWS(float, ir::bfloat16)
+LAZULI_FEW_ROWS(float, int8_t)
+LAZULI_FEW_ROWS(float, uint8_t)
 LAZULI_FEW_ROWS(double, double)
 #undef LAZULI_FEW_ROWS
 template int64_t AddedRowsScratch<float>(int64_t, int64_t);

@@ -20,12 +20,13 @@ namespace lazuli::cpu {
 
 // c[b,m,n] = sum over k of a[b,m,k] * b[b,k,n]; strides in elements.
 struct MatmulSpec {
-  DType dtype = DType::kF32;  // of a and b, and of c unless they are bf16: then c is f32
+  DType dtype = DType::kF32;                           // of c and of the sums
+  DType a_dtype = DType::kF32, b_dtype = DType::kF32;  // the same, or narrower beside f32
   int64_t batch = 1, m = 0, n = 0, k = 0;
   std::array<int64_t, 3> a_strides{}, b_strides{}, c_strides{};  // {batch, row, column}
   bool b_stays = false;  // many runs may have the same b: a packing of it is worth planning
   bool operator==(const MatmulSpec&) const = default;
-  LAZULI_ATTRS(dtype, batch, m, n, k, a_strides, b_strides, c_strides, b_stays);
+  LAZULI_ATTRS(dtype, a_dtype, b_dtype, batch, m, n, k, a_strides, b_strides, c_strides, b_stays);
 };
 
 // The forward convolution that relates source, weights and target, and which of the three is

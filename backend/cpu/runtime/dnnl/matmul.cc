@@ -85,8 +85,13 @@ using Strides = std::array<int64_t, 3>;
 
 using DataType = dnnl::memory::data_type;
 
+// Whether the library multiplies factors of these types: of f32, or both of bf16.
+bool IsOfLibrary(const MatmulSpec& spec) {
+  return spec.dtype == DType::kF32 && spec.a_dtype == spec.b_dtype &&
+         (spec.a_dtype == DType::kF32 || spec.a_dtype == DType::kBF16);
+}
 DataType OperandType(const MatmulSpec& spec) {
-  return spec.dtype == DType::kBF16 ? DataType::bf16 : DataType::f32;
+  return spec.a_dtype == DType::kBF16 ? DataType::bf16 : DataType::f32;
 }
 
 Desc MatrixDesc(const MatmulSpec& spec, DataType type, int64_t rows, int64_t columns,
@@ -196,7 +201,7 @@ class MatmulPacking final : public LibraryPacking {
   MatmulPacking(const MatmulSpec& spec, const MatmulCut& cut, int threads, const Pieces& packed)
       : parts_(cut.along == MatmulCut::Along::kColumns ? cut.parts : 1),
         workers_(WorkersFor(parts_, threads)),
-        from_step_(cut.size * spec.b_strides[2] * ByteWidth(spec.dtype)),
+        from_step_(cut.size * spec.b_strides[2] * ByteWidth(spec.a_dtype)),
         to_step_(DnnlBytes(packed.first.b())),
         first_(DnnlReorder(PlainB(parts_ > 1 ? PartOf(spec, cut, 0) : spec), packed.first.b(),
                            workers_)) {
@@ -240,8 +245,8 @@ class DnnlMatmul final : public LibraryCall {
     const bool rows = cut.along == MatmulCut::Along::kRows,
                columns = cut.along == MatmulCut::Along::kColumns;
     const int dimension = rows ? 1 : columns ? 2 : 0;
-    a_step_ = step(spec.a_strides, !columns, dimension) * ByteWidth(spec.dtype);
-    b_step_ = step(spec.b_strides, !rows, dimension) * ByteWidth(spec.dtype);
+    a_step_ = step(spec.a_strides, !columns, dimension) * ByteWidth(spec.a_dtype);
+    b_step_ = step(spec.b_strides, !rows, dimension) * ByteWidth(spec.a_dtype);
     c_step_ = step(spec.c_strides, true, dimension) * kFloat;
     if (packed_ && columns) packed_step_ = DnnlBytes(packed_->first.b());
   }
@@ -319,8 +324,7 @@ LibraryPlan Plan(const MatmulSpec& spec, int threads) {
 absl::StatusOr<LibraryPlan> PlanMatmul(const MatmulSpec& spec, int threads) {
   if (std::unique_ptr<LibraryCall> call = PlanFewRows(spec, threads))
     return LibraryPlan{std::move(call), nullptr};
-  if (spec.dtype != DType::kF32 && spec.dtype != DType::kBF16)
-    return LibraryPlan{PlanEigenMatmul(spec), nullptr};
+  if (!IsOfLibrary(spec)) return LibraryPlan{PlanEigenMatmul(spec), nullptr};
   try {
     return Plan(spec, threads);
   } catch (const dnnl::error& error) {

@@ -75,6 +75,7 @@ class EigenMatmul final : public LibraryCall {
 }  // namespace
 
 std::unique_ptr<LibraryCall> PlanEigenMatmul(const MatmulSpec& spec) {
+  if (spec.a_dtype != spec.dtype || spec.b_dtype != spec.dtype) return nullptr;
   switch (spec.dtype) {
     case DType::kF32:
       return std::make_unique<EigenMatmul<float>>(spec);

@@ -22,7 +22,9 @@ std::array<int64_t, 3> StridesOf(int64_t rows, int64_t columns, bool transposed)
 
 MatmulSpec SpecOf(DType dtype, int64_t batch, int64_t m, int64_t k, int64_t n, bool a_transposed,
                   bool b_transposed) {
-  return {.dtype = dtype,
+  return {.dtype = IsReadNarrow(dtype) ? DType::kF32 : dtype,
+          .a_dtype = dtype,
+          .b_dtype = dtype,
           .batch = batch,
           .m = m,
           .n = n,
@@ -42,8 +44,8 @@ std::vector<T> Numbers(int64_t count, uint32_t seed) {
   return numbers;
 }
 
-template <class T, class B>
-std::vector<T> Multiply(const LibraryCall& call, const MatmulSpec& spec, const std::vector<B>& a,
+template <class T, class A, class B>
+std::vector<T> Multiply(const LibraryCall& call, const MatmulSpec& spec, const std::vector<A>& a,
                         const std::vector<B>& b) {
   const T nan = std::numeric_limits<T>::quiet_NaN();
   std::vector<T> c(static_cast<std::size_t>(spec.batch * spec.m * spec.n), nan);
@@ -117,17 +119,29 @@ TEST(FewRowsTest, ProductsOfNarrowFloats) { ExpectProducts<float, ir::bfloat16>(
 TEST(FewRowsTest, ProductsOfDoubles) { ExpectProducts<double>(DType::kF64); }
 
 // Widening is exact, so the values are those of the widened factors.
-TEST(FewRowsTest, NotABitDependsOnWhoWidens) {
+template <class B>
+void ExpectBitsOfTheWidened(DType dtype, const std::vector<B>& a, const std::vector<B>& b) {
   for (const bool b_transposed : {false, true}) {
-    const MatmulSpec narrow = SpecOf(DType::kBF16, 2, 3, 700, 500, false, b_transposed);
-    MatmulSpec wide = narrow;
-    wide.dtype = DType::kF32;
-    const auto a = Numbers<ir::bfloat16>(2 * 3 * 700, 1),
-               b = Numbers<ir::bfloat16>(2 * 700 * 500, 2);
-    const auto widened = [](const auto& x) { return std::vector<float>(x.begin(), x.end()); };
-    EXPECT_EQ(Multiply<float>(*PlanFewRows(narrow, 2), narrow, a, b),
-              Multiply<float>(*PlanFewRows(wide, 2), wide, widened(a), widened(b)));
+    const MatmulSpec narrow = SpecOf(dtype, 2, 3, 700, 500, false, b_transposed);
+    MatmulSpec wide = narrow, mixed = narrow;
+    wide.a_dtype = wide.b_dtype = mixed.a_dtype = DType::kF32;
+    const std::vector<float> wide_a(a.begin(), a.end()), wide_b(b.begin(), b.end());
+    const auto expected = Multiply<float>(*PlanFewRows(wide, 2), wide, wide_a, wide_b);
+    EXPECT_EQ(Multiply<float>(*PlanFewRows(narrow, 2), narrow, a, b), expected);
+    EXPECT_EQ(Multiply<float>(*PlanFewRows(mixed, 2), mixed, wide_a, b), expected);
   }
+}
+
+TEST(FewRowsTest, NotABitDependsOnWhoWidens) {
+  constexpr int64_t kA = 2 * 3 * 700, kB = 2 * 700 * 500;
+  ExpectBitsOfTheWidened(DType::kBF16, Numbers<ir::bfloat16>(kA, 1), Numbers<ir::bfloat16>(kB, 2));
+  const auto bytes = [](auto zero, int64_t count) {
+    std::vector<decltype(zero)> x(static_cast<std::size_t>(count));
+    for (std::size_t i = 0; i < x.size(); ++i) x[i] = static_cast<decltype(zero)>(i * 37 + i / 256);
+    return x;
+  };
+  ExpectBitsOfTheWidened(DType::kS8, bytes(int8_t{}, kA), bytes(int8_t{}, kB));
+  ExpectBitsOfTheWidened(DType::kU8, bytes(uint8_t{}, kA), bytes(uint8_t{}, kB));
 }
 
 // Rows x columns in memory as columns x rows.

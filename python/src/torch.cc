@@ -38,16 +38,20 @@ ir::Team TorchsTeam() {
   return [](void (*work)(void*), void* data) { parallel(work, data, /*threads: as set*/ 0, 0); };
 }
 
-enum class Memory : uint8_t { kCopied, kRead, kWritten };  // what a run does with the caller's
+enum class CallersMemory : uint8_t {
+  kCopied,
+  kRead,
+  kWritten
+};  // what a run does with the caller's
 
 // Row-major memory of the caller's as a buffer.
 backend::BufferPtr BufferAt(std::uintptr_t address, const ir::Shape& shape, backend::Device device,
-                            Memory memory) {
+                            CallersMemory memory) {
   const void* const data = reinterpret_cast<const void*>(address);  // NOLINT: Python's
   const backend::Deleter deleter =
-      memory == Memory::kCopied ? backend::Deleter() : backend::Deleter([] {});
+      memory == CallersMemory::kCopied ? backend::Deleter() : backend::Deleter([] {});
   return lazy::ValueOrThrow(
-      device.client->FromHost({data, &shape, memory == Memory::kWritten}, deleter, device));
+      device.client->FromHost({data, &shape, memory == CallersMemory::kWritten}, deleter, device));
 }
 
 // Writes the elements to row-major memory of the caller's, unless they lie there.
@@ -107,8 +111,9 @@ py::list RunOnMemory(const HloExecutable& executable, const Addresses& addresses
       backend::Buffers inputs;
       inputs.reserve(addresses.size());
       for (std::size_t i = 0; i < addresses.size(); ++i) {
-        inputs.push_back(BufferAt(addresses[i], parameters[i], launcher.device(),
-                                  given_up[i] != 0 ? Memory::kWritten : Memory::kRead));
+        inputs.push_back(
+            BufferAt(addresses[i], parameters[i], launcher.device(),
+                     given_up[i] != 0 ? CallersMemory::kWritten : CallersMemory::kRead));
       }
       const ir::ScopedTeam team(TorchsTeam());
       backend::Buffers results = lazy::ValueOrThrow(
@@ -139,7 +144,7 @@ class StepState {
   void Load(std::size_t i, std::uintptr_t address) {
     Call(SourceLocation(), [&] {
       const std::scoped_lock lock(mutex_);
-      buffers_.at(i) = BufferAt(address, shapes_.at(i), device_, Memory::kCopied);
+      buffers_.at(i) = BufferAt(address, shapes_.at(i), device_, CallersMemory::kCopied);
     });
   }
   // Writes the elements to the caller's memory.
@@ -172,7 +177,7 @@ class StepState {
     backend::Buffers inputs;
     const auto take = [&](std::uintptr_t address) {
       inputs.push_back(
-          BufferAt(address, program.parameters()[inputs.size()], device_, Memory::kRead));
+          BufferAt(address, program.parameters()[inputs.size()], device_, CallersMemory::kRead));
     };
     for (const std::uintptr_t address : before) take(address);
     inputs.insert(inputs.end(), buffers_.begin(), buffers_.end());

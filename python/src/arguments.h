@@ -22,6 +22,7 @@
 #include "lazuli/nn.h"
 #include "lazuli/tensor.h"
 #include "python/src/aggregate.h"
+#include "python/src/stl.h"  // before anything asks for a conversion of a container
 #include "python/src/tensor_object.h"
 
 namespace lazuli::python {

@@ -12,7 +12,7 @@ namespace {
 
 using testing::ElementsAre;
 
-std::vector<float> Floats(const Tensor& x) { return x.contiguous().to_vector<float>(); }
+std::vector<float> RowMajorFloats(const Tensor& x) { return x.contiguous().to_vector<float>(); }
 
 TEST(FuncTest, VmapGivesWhatEachSampleGives) {
   const Tensor x = tensor({1.f, 2.f, 3.f, 4.f, 5.f, 6.f}).reshape({3, 2});
@@ -21,11 +21,11 @@ TEST(FuncTest, VmapGivesWhatEachSampleGives) {
     return std::vector{(in[0] * w).sum(), in[0] + 1};
   };
   const std::vector<Tensor> y = func::vmap(f, {x});
-  EXPECT_THAT(Floats(y[0]), ElementsAre(0, 2, 4));
-  EXPECT_THAT(Floats(y[1]), ElementsAre(2, 3, 4, 5, 6, 7));
+  EXPECT_THAT(RowMajorFloats(y[0]), ElementsAre(0, 2, 4));
+  EXPECT_THAT(RowMajorFloats(y[1]), ElementsAre(2, 3, 4, 5, 6, 7));
   const std::vector<Tensor> z = func::vmap(f, {x.t()}, {.in_dims = {-1}, .out_dims = {0, 1}});
-  EXPECT_THAT(Floats(z[0]), ElementsAre(0, 2, 4));
-  EXPECT_THAT(Floats(z[1]), ElementsAre(2, 4, 6, 3, 5, 7));
+  EXPECT_THAT(RowMajorFloats(z[0]), ElementsAre(0, 2, 4));
+  EXPECT_THAT(RowMajorFloats(z[1]), ElementsAre(2, 4, 6, 3, 5, 7));
 }
 
 TEST(FuncTest, ArgumentsWithoutADimAreShared) {
@@ -33,7 +33,7 @@ TEST(FuncTest, ArgumentsWithoutADimAreShared) {
   const std::vector<Tensor> table =
       func::vmap([](const std::vector<Tensor>& in) { return std::vector{in[0] * in[1]}; }, {x, y},
                  {.in_dims = {0, std::nullopt}});
-  EXPECT_THAT(Floats(table[0]), ElementsAre(10, 20, 20, 40, 30, 60));
+  EXPECT_THAT(RowMajorFloats(table[0]), ElementsAre(10, 20, 20, 40, 30, 60));
 }
 
 TEST(FuncTest, RandomNumbersDifferOrAreTheSame) {

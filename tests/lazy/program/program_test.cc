@@ -50,7 +50,9 @@ TEST(ProgramTest, TheFingerprintIsOfWhatIsComputed) {
 
 TEST(ProgramTest, AGradientFitsOrIsRefused) {
   const ProgramPtr program = ProgramOf(kAdd);
-  EXPECT_EQ(program->gradient(), nullptr);
+  const auto derived = program->gradient();
+  ASSERT_TRUE(derived.ok()) << derived.status();
+  EXPECT_EQ((*derived)->parameters().size(), 4u);
   const ProgramPtr gradient = ProgramOf(
       "HloModule gradient\n"
       "ENTRY main { x = f32[2] parameter(0) n = s32[] parameter(1) z = f32[3] parameter(2)\n"
@@ -58,7 +60,7 @@ TEST(ProgramTest, AGradientFitsOrIsRefused) {
       "  ROOT r = (f32[2], f32[3]) tuple(dx, z) }\n");
   const auto with = program->WithGradient(gradient);
   ASSERT_TRUE(with.ok()) << with.status();
-  EXPECT_EQ((*with)->gradient(), gradient);
+  EXPECT_EQ((*with)->gradient().value(), gradient);
   EXPECT_EQ((*with)->fingerprint(), program->fingerprint());
   EXPECT_EQ(program->WithGradient(program).status().message(),
             "the gradient has 3 parameters, not 4");

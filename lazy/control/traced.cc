@@ -76,6 +76,7 @@ Traced TraceFunction(const std::string& name, absl::Span<const TracedParameter> 
   const bool differentiates = GradEnabled() && differentiation == Differentiation::kReverse;
   Traced traced;
   Capture capture(Capture::FromOutside::kReadOnly);
+  capture.EndHistoriesOutside();
   capture.DrawFromParameter(device);
   Tensors leaves, given;
   for (const TracedParameter& parameter : parameters) {

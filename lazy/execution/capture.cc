@@ -88,7 +88,7 @@ class Capture::Lifted final : public Outside {
     return {LeafOf(KeyOf(tensor, edge), tensor, site), 0};
   }
   Edge EdgeOf(const Tensor& result, Edge edge) override {
-    if (ends_.contains(edge.node.get())) return edge;
+    if (!ends_histories_ || ends_.contains(edge.node.get())) return edge;
     IntrusivePtr<GradNode>& end = ends_of_[KeyOf(result, edge)];
     if (!end) {
       LeafOf(KeyOf(result, edge), result, edge.node->site());  // which keeps the tensor
@@ -105,6 +105,7 @@ class Capture::Lifted final : public Outside {
   }
   bool may_write() const override { return may_write_; }
 
+  void EndHistories() { ends_histories_ = true; }
   void DrawFrom(Tensor state, DataPtr data) {
     first_ = DefaultGenerator().state();
     state_ = std::move(state);
@@ -135,7 +136,7 @@ class Capture::Lifted final : public Outside {
     return leaf;
   }
 
-  bool may_write_;
+  bool may_write_, ends_histories_ = false;
   Tensors tensors_;  // which keep alive what the keys point to
   std::vector<DataPtr> data_;
   absl::flat_hash_map<Key, IntrusivePtr<DataNode>> leaves_;
@@ -171,6 +172,8 @@ Capture::~Capture() {
   outcome->SetNotTaken();
   if (!keeps_draws_) outcome->RestoreGenerators();
 }
+
+void Capture::EndHistoriesOutside() { lifted_->EndHistories(); }
 
 void Capture::DrawFromParameter(backend::Device device) {
   DataPtr data = WithoutElements(Shape(DType::kU32, {4}), device, "the state of a generator");

@@ -34,6 +34,9 @@ class Capture {
   Capture(const Capture&) = delete;
   Capture& operator=(const Capture&) = delete;
 
+  // Before anything is recorded: gradients inside end at results from outside, instead of walking on
+  // into the history that these have there, so that the gradient of each can be asked for.
+  void EndHistoriesOutside();
   // Before anything is recorded: random numbers are drawn from a state that is a parameter, so that
   // they may differ from run to run. Other generators than the default one are then an error.
   void DrawFromParameter(backend::Device device);

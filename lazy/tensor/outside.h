@@ -23,7 +23,7 @@ class Outside {
 
   // The leaf that stands for the elements of a tensor of another context.
   virtual Value LeafFor(const Tensor& tensor, SiteId site) = 0;
-  // Where the gradient of a result of another context goes: no farther than the tensor, so that
+  // Where the gradient of a result of another context goes: perhaps no farther than the tensor, so that
   // what is differentiated inside ends there.
   virtual Edge EdgeOf(const Tensor& result, Edge edge) = 0;
   // Whether random numbers are drawn from a state that is a parameter: u32[4], the words of

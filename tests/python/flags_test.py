@@ -37,6 +37,13 @@ def test_the_table_is_the_page():
         assert flag["meaning"] in page
 
 
+@pytest.mark.parametrize("bound, interpreted", [("0", False), ("1000000", True)])
+def test_kernels_that_cost_little_are_interpreted(bound, interpreted):
+    program = "import lazuli as lz; print((lz.arange(7.0) * 2 + 1).sum().item()); print('kernels_interpreted' in lz.metrics.report())"
+    out, _ = run(program, LAZULI_INTERPRET_OPS=bound, PJRT_DEVICE="CPU")
+    assert out.split() == ["49.0", str(interpreted)]
+
+
 def test_values_are_those_of_now():
     out, _ = run("import lazuli as lz; print([f for f in lz.flags() if f['name'] == 'XLA_METRICS_SAMPLES'])",
                  XLA_METRICS_SAMPLES="7")

@@ -449,3 +449,12 @@ def test_products_take_one_dtype():
     assert lz.nn.functional.linear(x[0], lz.tensor([1.0, 2.0])).item() == 3
     with pytest.raises(ValueError):
         lz.nn.functional.linear(x, lz.ones(2), lz.ones(1))
+
+
+@pytest.mark.parametrize("pool", ["adaptive_avg_pool2d", "adaptive_max_pool2d"])
+def test_pools_of_no_images_make_no_array_for_their_windows(pool):
+    x = lz.zeros(0, 2, 6, 7, requires_grad=True)
+    y = getattr(lz.nn.functional, pool)(x, (2**31, 3))
+    assert y.shape == (0, 2, 2**31, 3)
+    y.sum().backward()
+    assert x.grad.shape == x.shape

@@ -31,6 +31,14 @@ Tensor MeansAlong(const Tensor& x, int64_t d, int64_t to) {
   return Sum(chosen, along) / To(Squeeze(end - start, 1), x.dtype());
 }
 
+// A result without elements, of no images: no array is made for its windows, however many they are.
+Tensor OfNoImages(const Tensor& x, absl::Span<const int64_t> size) {
+  Dims along(size.size()), dims(x.shape().dims().begin(), x.shape().dims().begin() + 2);
+  std::iota(along.begin(), along.end(), 2);
+  dims.insert(dims.end(), size.begin(), size.end());
+  return BroadcastTo(Sum(x, along, /*keepdim=*/true), dims);
+}
+
 }  // namespace
 
 Tensor AdaptiveAvgPool2d(const Tensor& x, Pair size) {
@@ -42,6 +50,7 @@ Tensor AdaptiveAvgPool2d(const Tensor& x, Pair size) {
   }
   if (!IsFloat(x.dtype()))
     ThrowRecordError("adaptive_avg_pool2d", WrongType("takes floats, not ", x.shape()));
+  if (x.dim(0) == 0 || x.dim(1) == 0) return OfNoImages(x, size);
   const int64_t h = x.dim(2), w = x.dim(3);
   if (h % size[0] == 0 && w % size[1] == 0) {
     const Pair kernel{h / size[0], w / size[1]};
@@ -96,6 +105,10 @@ std::pair<Tensor, Tensor> AdaptiveMax(std::string_view op, const Tensor& in,
   const Dims sizes = AdaptiveSizes(op, in, size, n);
   if (!IsFloat(in.dtype()))
     ThrowRecordError(op, Unimplemented("is not implemented for ", in.shape()));
+  if (in.dim(0) == 0) {
+    const Tensor values = OfNoImages(in, sizes);
+    return {values, return_indices ? To(values, DType::kS64) : Tensor()};
+  }
   // Windows one dim after the other as new dims behind those of the result.
   Dims image(in.shape().dims().begin() + 2, in.shape().dims().end());
   int64_t count = 1;

@@ -1,5 +1,6 @@
 #include "backend/cpu/codegen/background_compiler.h"
 
+#include <atomic>
 #include <chrono>
 #include <condition_variable>
 #include <cstdlib>
@@ -12,6 +13,8 @@
 #include <utility>
 
 #include <sys/resource.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 #include "backend/cpu/codegen/compile_mutex.h"
 #include "ir/support/fork.h"
@@ -35,7 +38,7 @@ class BackgroundCompiler final : private ir::ForkParticipant {
 
   bool Add(BackgroundJob job) {
     const std::lock_guard lock(mutex_);
-    if (ir::ProcessEnds()) return false;
+    if (is_stopped_ || ir::ProcessEnds()) return false;
     if (!has_thread_) {
       try {
         std::thread([this] { Work(); }).detach();
@@ -43,10 +46,24 @@ class BackgroundCompiler final : private ir::ForkParticipant {
         return false;
       }
       has_thread_ = true;
+      started_ = this;
     }
     jobs_.push_back(std::move(job));
     changed_.notify_all();
     return true;
+  }
+
+  // From now on nothing begins, and nothing is at work when this returns. If it never began, nothing is
+  // done.
+  static void Stop() {
+    BackgroundCompiler* const compiler = started_;
+    if (compiler == nullptr) return;
+    std::deque<BackgroundJob> dropped;  // which end after the lock
+    std::unique_lock lock(compiler->mutex_);
+    compiler->is_stopped_ = true;
+    dropped.swap(compiler->jobs_);
+    compiler->changed_.notify_all();
+    compiler->changed_.wait(lock, [&] { return !compiler->at_work_; });
   }
 
   void Wait() {
@@ -108,8 +125,29 @@ class BackgroundCompiler final : private ir::ForkParticipant {
   std::condition_variable changed_;
   std::deque<BackgroundJob> jobs_;  // the newest at the back
   bool is_registered_ = false;      // of the thread alone
-  bool has_thread_ = false, at_work_ = false, fork_waits_ = false;
+  bool has_thread_ = false, at_work_ = false, fork_waits_ = false, is_stopped_ = false;
+  static constinit std::atomic<BackgroundCompiler*> started_;  // null: it has had no thread
 };
+
+constinit std::atomic<BackgroundCompiler*> BackgroundCompiler::started_ = nullptr;
+
+// exit() first destroys the thread-local objects of the thread that calls it, in general the main
+// thread, and then what was made last, which are objects that LLVM makes while it first compiles. So the
+// thread that compiles must rest before: an object of the main thread sees to that.
+class MainThreadEnd {
+ public:
+  MainThreadEnd() : is_main_(syscall(SYS_gettid) == getpid()) {}
+  ~MainThreadEnd() {
+    if (is_main_) BackgroundCompiler::Stop();
+  }
+  bool is_main() const { return is_main_; }
+
+ private:
+  bool is_main_;
+};
+thread_local const MainThreadEnd main_thread_end;
+// The main thread loads the library, and so makes its object.
+[[maybe_unused]] const bool is_loaded_by_main_thread = main_thread_end.is_main();
 
 }  // namespace
 

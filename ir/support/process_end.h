@@ -2,16 +2,24 @@
 //
 // exit() destroys the objects of all libraries, LLVM's too, while detached threads still run. The end
 // therefore waits for what compiles, and nothing begins to compile after it.
+//
+// It waits twice. What exit() destroys first are the thread-local objects of the thread that calls it, in
+// general the main thread; one of these waits, and nothing begins in the background any more. Then come
+// static objects and registered functions, those that were made last at first: among them are objects
+// that LLVM makes while it first compiles, and behind them BeginProcessEnd(), which ends everything.
 #pragma once
 
 #include "ir/support/namespaces.h"
 
 namespace lazuli::ir {
 
-// Called at exit, before anything is destroyed. Waits for the work of other threads (EndWaits).
+// Called at exit. Waits for the work of other threads (EndWaits).
 void BeginProcessEnd();
 // Whether BeginProcessEnd() was called.
 bool ProcessEnds();
+// Whether work may begin that nobody waits for; not once the thread-local objects of the main thread are
+// destroyed. Asked under an EndWaits, the answer holds while that lives.
+bool MayBeginInBackground();
 
 // Work that the end of the process waits for, while this lives.
 class EndWaits {

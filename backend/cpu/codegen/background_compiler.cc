@@ -1,6 +1,5 @@
 #include "backend/cpu/codegen/background_compiler.h"
 
-#include <atomic>
 #include <chrono>
 #include <condition_variable>
 #include <cstdlib>
@@ -13,8 +12,6 @@
 #include <utility>
 
 #include <sys/resource.h>
-#include <sys/syscall.h>
-#include <unistd.h>
 
 #include "backend/cpu/codegen/compile_mutex.h"
 #include "ir/support/fork.h"
@@ -38,7 +35,7 @@ class BackgroundCompiler final : private ir::ForkParticipant {
 
   bool Add(BackgroundJob job) {
     const std::lock_guard lock(mutex_);
-    if (is_stopped_ || ir::ProcessEnds()) return false;
+    if (!ir::MayBeginInBackground()) return false;
     if (!has_thread_) {
       try {
         std::thread([this] { Work(); }).detach();
@@ -46,24 +43,10 @@ class BackgroundCompiler final : private ir::ForkParticipant {
         return false;
       }
       has_thread_ = true;
-      started_ = this;
     }
     jobs_.push_back(std::move(job));
     changed_.notify_all();
     return true;
-  }
-
-  // From now on nothing begins, and nothing is at work when this returns. If it never began, nothing is
-  // done.
-  static void Stop() {
-    BackgroundCompiler* const compiler = started_;
-    if (compiler == nullptr) return;
-    std::deque<BackgroundJob> dropped;  // which end after the lock
-    std::unique_lock lock(compiler->mutex_);
-    compiler->is_stopped_ = true;
-    dropped.swap(compiler->jobs_);
-    compiler->changed_.notify_all();
-    compiler->changed_.wait(lock, [&] { return !compiler->at_work_; });
   }
 
   void Wait() {
@@ -97,7 +80,7 @@ class BackgroundCompiler final : private ir::ForkParticipant {
   // The job ends here, with all that it holds.
   static void Do(BackgroundJob job) {
     const ir::EndWaits end_waits;
-    if (!end_waits.may_begin()) return;
+    if (!ir::MayBeginInBackground()) return;
     const std::shared_lock compiling(CompileMutex());
     job();
     job = nullptr;
@@ -125,29 +108,8 @@ class BackgroundCompiler final : private ir::ForkParticipant {
   std::condition_variable changed_;
   std::deque<BackgroundJob> jobs_;  // the newest at the back
   bool is_registered_ = false;      // of the thread alone
-  bool has_thread_ = false, at_work_ = false, fork_waits_ = false, is_stopped_ = false;
-  static constinit std::atomic<BackgroundCompiler*> started_;  // null: it has had no thread
+  bool has_thread_ = false, at_work_ = false, fork_waits_ = false;
 };
-
-constinit std::atomic<BackgroundCompiler*> BackgroundCompiler::started_ = nullptr;
-
-// exit() first destroys the thread-local objects of the thread that calls it, in general the main
-// thread, and then what was made last, which are objects that LLVM makes while it first compiles. So the
-// thread that compiles must rest before: an object of the main thread sees to that.
-class MainThreadEnd {
- public:
-  MainThreadEnd() : is_main_(syscall(SYS_gettid) == getpid()) {}
-  ~MainThreadEnd() {
-    if (is_main_) BackgroundCompiler::Stop();
-  }
-  bool is_main() const { return is_main_; }
-
- private:
-  bool is_main_;
-};
-thread_local const MainThreadEnd main_thread_end;
-// The main thread loads the library, and so makes its object.
-[[maybe_unused]] const bool is_loaded_by_main_thread = main_thread_end.is_main();
 
 }  // namespace
 

@@ -7,6 +7,7 @@
 #include "ir/evaluator/evaluator.h"
 #include "ir/hlo/verifier.h"
 #include "ir/types/leaves.h"
+#include "lowering/passes/dce.h"
 #include "lowering/passes/drop_layouts.h"
 #include "lowering/passes/join_async.h"
 #include "lowering/transforms/batch_rules.h"
@@ -129,33 +130,13 @@ absl::StatusOr<Computation*> Write(BatchModule& shared, Builder& b, const Comput
   return b.Finish(scope.Join(root));
 }
 
-// Nothing reaches what the first tries for a loop's state left.
-void RemoveUnreached(hlo::Module& module) {
-  for (Computation* computation : module.PostOrder()) computation->RemoveDead();
-  const std::vector<Computation*> reached = module.PostOrder();
-  for (bool removed = true; removed;) {
-    removed = false;
-    for (std::size_t k = module.computations().size(); k-- > 0;) {
-      Computation* const computation = module.computations()[k].get();
-      if (std::find(reached.begin(), reached.end(), computation) != reached.end()) continue;
-      module.RemoveComputation(computation);
-      removed = true;
-      break;
-    }
-  }
-}
-
 // What a result may overwrite has its shape, with a batch dim or without one.
 void AddAliases(const hlo::Module& from, hlo::Module& to) {
-  const auto at = [](const Shape& whole, const Dims& path) {
-    const Shape* shape = &whole;
-    for (const int64_t index : path) shape = &shape->tuple()[static_cast<std::size_t>(index)];
-    return *shape;
-  };
   for (const hlo::Alias& alias : from.aliases()) {
-    const Shape result = at(to.entry()->root()->shape(), alias.output_index);
-    const auto number = static_cast<std::size_t>(alias.parameter_number);
-    if (Compatible(result, at(to.entry()->parameters()[number]->shape(), alias.parameter_index)))
+    const Instruction* const parameter =
+        to.entry()->parameters()[static_cast<std::size_t>(alias.parameter_number)];
+    if (Compatible(*ir::PartAt(to.entry()->root()->shape(), alias.output_index),
+                   *ir::PartAt(parameter->shape(), alias.parameter_index)))
       to.aliases().push_back(alias);
   }
 }
@@ -213,7 +194,8 @@ absl::StatusOr<BatchedModule> Batch(const hlo::Module& module, const std::vector
                           Write(shared, b, *source->entry(), parameters, options.checks,
                                 &batched.results, &batched.depends));
   target.set_entry(entry);
-  RemoveUnreached(target);
+  // Nothing calls what the first tries for a loop's state left.
+  LAZULI_RETURN_IF_ERROR(Dce().Run(target).status());
   AddAliases(module, target);
   LAZULI_RETURN_IF_ERROR(hlo::Verify(target));
   return batched;

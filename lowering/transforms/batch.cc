@@ -11,6 +11,7 @@
 #include "lowering/passes/drop_layouts.h"
 #include "lowering/passes/join_async.h"
 #include "lowering/transforms/batch_rules.h"
+#include "lowering/transforms/parts.h"
 
 namespace lazuli::lowering {
 namespace {
@@ -123,8 +124,7 @@ absl::StatusOr<Computation*> Write(BatchModule& shared, Builder& b, const Comput
   std::vector<bool> results;
   root.AppendFlags(results);
   if (depends != nullptr) *depends = results;
-  for (std::size_t k = 0; k < results.size() && k < wanted->size(); ++k)
-    results[k] = results[k] || (*wanted)[k];
+  results = Union(std::move(results), *wanted);
   *wanted = results;
   root = scope.Broadcast(root, results);
   return b.Finish(scope.Join(root));

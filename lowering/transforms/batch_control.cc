@@ -4,6 +4,7 @@
 
 #include "ir/types/leaves.h"
 #include "lowering/transforms/batch_rules.h"
+#include "lowering/transforms/parts.h"
 
 namespace lazuli::lowering {
 namespace {
@@ -14,12 +15,6 @@ std::vector<bool> FlagsOf(BatchValues values) {
   std::vector<bool> flags;
   for (const BatchValue& value : values) value.AppendFlags(flags);
   return flags;
-}
-
-std::vector<bool> Either(const std::vector<bool>& a, const std::vector<bool>& b) {
-  std::vector<bool> either = a;
-  for (std::size_t k = 0; k < b.size(); ++k) either[k] = either[k] || b[k];
-  return either;
 }
 
 // [B] conditions as an array of the dims.
@@ -95,7 +90,7 @@ absl::StatusOr<LoopPlan> Plan(BatchScope& s, const hlo::Instruction& i, std::vec
       wanted = plan.body.results;
     }
     if (wanted == plan.state) return plan;
-    plan.state = Either(plan.state, wanted);
+    plan.state = Union(std::move(plan.state), wanted);
   }
 }
 
@@ -159,7 +154,7 @@ BatchValue BatchConditional(BatchScope& s, const hlo::Instruction& i, BatchValue
           s.shared().BodyOf(*i.called()[k], FlagsOf(operands.subspan(k + 1, 1)), wanted);
       if (!body.ok()) return s.Error(body.status());
       branches[k] = *body;
-      wanted = Either(body->results, wanted);
+      wanted = Union(body->results, wanted);
     }
     if (operands[0].batched) wanted.assign(wanted.size(), true);
   }

@@ -14,19 +14,13 @@ bool Any(absl::Span<const Mask> masks) {
   });
 }
 
-Mask Union(const Mask& x, const Mask& y) {
-  Mask all = x;
-  for (std::size_t k = 0; k < y.size(); ++k) all[k] = all[k] || y[k];
-  return all;
-}
-
 Mask DependentParts(const hlo::Instruction& i, const std::vector<Mask>& operands) {
   if (i.opcode() == Opcode::kWhile) return DependentState(*i.called()[1], operands[0]);
   Mask all(PartCount(i.shape()), Any(operands));
   if (i.opcode() != Opcode::kConditional) return all;
   all.assign(all.size(), operands[0][0]);
   for (std::size_t k = 0; k < i.called().size(); ++k)
-    all = Union(all, DependentResults(*i.called()[k], operands[k + 1]));
+    all = Union(std::move(all), DependentResults(*i.called()[k], operands[k + 1]));
   return all;
 }
 
@@ -125,12 +119,7 @@ hlo::Computation* Reduced(hlo::Module& module, const hlo::Computation& computati
 
 Mask DependentResults(const hlo::Computation& computation, const Mask& parameters) {
   PartMap<bool> map;
-  auto next = parameters.begin();
-  for (const hlo::Instruction* parameter : computation.parameters()) {
-    const auto end = next + static_cast<std::ptrdiff_t>(PartCount(parameter->shape()));
-    map[parameter].assign(next, end);
-    next = end;
-  }
+  map.AddParameters(computation, parameters);
   for (const hlo::Instruction* i : computation.PostOrder()) {
     if (i->opcode() == Opcode::kParameter || map.Route(*i)) continue;
     map[i] = DependentParts(*i, map.OfOperands(*i));

@@ -12,9 +12,6 @@
 
 namespace lazuli::lowering {
 
-// A flag by part of a value.
-using Mask = std::vector<bool>;
-
 // Which parts of the result depend on parts of the parameters, one parameter after the other.
 Mask DependentResults(const hlo::Computation& computation, const Mask& parameters);
 // The same of the state of a loop after any number of steps: a superset of `begin`.

@@ -59,6 +59,11 @@ Op FromParts(Builder& b, const Shape& shape, absl::Span<const Op>& parts) {
   return b.Tuple(elements);
 }
 
+Mask Union(Mask x, const Mask& y) {
+  for (std::size_t k = 0; k < y.size(); ++k) x[k] = x[k] || y[k];
+  return x;
+}
+
 bool HasTangents(const Shape& shape) {
   return ir::IsFloat(shape.dtype()) || ir::IsComplex(shape.dtype());
 }
@@ -85,11 +90,7 @@ std::vector<Op> AddLikeOfParts(Builder& b, const hlo::Instruction& i,
 std::vector<Op> CopyInto(Builder& b, const hlo::Computation& computation,
                          absl::Span<const Op> parameters) {
   PartMap<Op> map;
-  for (const hlo::Instruction* parameter : computation.parameters()) {
-    const std::size_t count = PartCount(parameter->shape());
-    map[parameter].assign(parameters.begin(), parameters.begin() + count);
-    parameters.remove_prefix(count);
-  }
+  map.AddParameters(computation, parameters);
   for (const hlo::Instruction* i : computation.PostOrder()) {
     if (i->opcode() == Opcode::kParameter || map.Route(*i)) continue;
     const Builder::MetadataScope scope(b, i->metadata());
@@ -101,8 +102,7 @@ std::vector<Op> CopyInto(Builder& b, const hlo::Computation& computation,
 std::vector<Op> CopyElementwise(Builder& b, const hlo::Computation& scalar,
                                 absl::Span<const Op> parameters, absl::Span<const int64_t> dims) {
   PartMap<Op> map;
-  for (const hlo::Instruction* parameter : scalar.parameters())
-    map[parameter] = {parameters[static_cast<std::size_t>(parameter->parameter_number())]};
+  map.AddParameters(scalar, parameters);
   for (const hlo::Instruction* i : scalar.PostOrder()) {
     if (i->opcode() == Opcode::kParameter || map.Route(*i)) continue;
     std::vector<Op> operands;

@@ -37,6 +37,11 @@ Op AddLike(Builder& b, const hlo::Instruction& i, absl::Span<const Op> operands)
 std::vector<Op> AddLikeOfParts(Builder& b, const hlo::Instruction& i,
                                absl::Span<const std::vector<Op>> operands);
 
+// A flag per part of a value.
+using Mask = std::vector<bool>;
+// The parts that either mask names; y may lack parts at the end.
+Mask Union(Mask x, const Mask& y);
+
 // What is known of the parts of each instruction, by instruction.
 template <class T>
 class PartMap {
@@ -47,6 +52,16 @@ class PartMap {
     std::vector<std::vector<T>> all;
     for (const hlo::Instruction* operand : i.operands()) all.push_back(at(operand));
     return all;
+  }
+  // The parts of the computation's parameters, one parameter after the other.
+  template <class Values>
+  void AddParameters(const hlo::Computation& computation, const Values& parts) {
+    auto next = parts.begin();
+    for (const hlo::Instruction* parameter : computation.parameters()) {
+      const auto end = next + static_cast<std::ptrdiff_t>(PartCount(parameter->shape()));
+      parts_[parameter].assign(next, end);
+      next = end;
+    }
   }
   // Tuples and their elements: whether `i` is one.
   bool Route(const hlo::Instruction& i) {

@@ -208,9 +208,8 @@ absl::StatusOr<std::vector<SplitPart>> Splitter::SplitConditional(
   Branches branches{operands};
   branches.results.assign(PartCount(i.shape()), false);
   for (std::size_t k = 0; k < i.called().size(); ++k) {
-    const Mask more = DependentResults(*i.called()[k], LinearParts(operands[k + 1]));
-    for (std::size_t r = 0; r < more.size(); ++r)
-      branches.results[r] = branches.results[r] || more[r];
+    branches.results = Union(std::move(branches.results),
+                             DependentResults(*i.called()[k], LinearParts(operands[k + 1])));
   }
   for (std::size_t k = 0; k < i.called().size(); ++k) {
     LAZULI_ASSIGN_OR_RETURN(

@@ -124,11 +124,7 @@ Duals TangentStep::Error(const absl::Status& status) {
 Duals Differentiate(Builder& b, const hlo::Computation& computation,
                     absl::Span<const Dual> parameters) {
   PartMap<Dual> map;
-  for (const hlo::Instruction* parameter : computation.parameters()) {
-    const std::size_t count = PartCount(parameter->shape());
-    map[parameter].assign(parameters.begin(), parameters.begin() + count);
-    parameters.remove_prefix(count);
-  }
+  map.AddParameters(computation, parameters);
   for (const hlo::Instruction* i : computation.PostOrder()) {
     if (i->opcode() == Opcode::kParameter || map.Route(*i)) continue;
     if (!b.status().ok()) {

@@ -8,8 +8,6 @@
 namespace lazuli::lowering {
 namespace {
 
-using Mask = std::vector<bool>;
-
 Mask ActiveParts(absl::Span<const Dual> parts) {
   Mask mask;
   for (const Dual& part : parts) mask.push_back(part.active());
@@ -41,11 +39,11 @@ std::vector<Shape> ShapesOf(absl::Span<const Op> values) {
   return shapes;
 }
 
-// A computation of one tuple, of values and the tangents that `in` names, with those of `out` in its
-// result; *out grows by the parts that turn out to have a tangent.
+// A computation of one tuple: values, then the tangents that `in` names. Its result has the tangents
+// that `out` names, and any other that turns out not to be zero.
 struct Derived {
   hlo::Computation* computation;
-  Mask active;  // of its result
+  Mask active;  // the parts of its result whose tangents are not zero
 };
 Derived Derive(Builder& b, const hlo::Computation& original, const Shape& parameter, const Mask& in,
                const Mask& out) {
@@ -55,22 +53,9 @@ Derived Derive(Builder& b, const hlo::Computation& original, const Shape& parame
         const Duals parts =
             Differentiate(r, original, FromValuesThenTangents(PartsOf(r, p[0]), in));
         active = ActiveParts(parts);
-        Mask all = out;
-        for (std::size_t k = 0; k < all.size(); ++k) all[k] = all[k] || active[k];
-        return r.Tuple(ValuesThenTangents(r, parts, all));
+        return r.Tuple(ValuesThenTangents(r, parts, Union(out, active)));
       });
   return {made, std::move(active)};
-}
-
-bool IsSubset(const Mask& some, const Mask& all) {
-  for (std::size_t k = 0; k < some.size(); ++k) {
-    if (some[k] && !all[k]) return false;
-  }
-  return true;
-}
-
-void Join(const Mask& more, Mask& mask) {
-  for (std::size_t k = 0; k < more.size(); ++k) mask[k] = mask[k] || more[k];
 }
 
 }  // namespace
@@ -86,8 +71,9 @@ Duals WhileTangent(TangentStep& s) {
     const Shape shape = Shape::Tuple(ShapesOf(state));
     const Derived body = Derive(s.b, *s.i.called()[1], shape, active, active);
     if (body.computation == nullptr) return s.WithoutTangents();
-    if (!IsSubset(body.active, active)) {
-      Join(body.active, active);
+    const Mask more = Union(active, body.active);
+    if (more != active) {
+      active = more;
       continue;
     }
     hlo::Computation* const condition =
@@ -116,7 +102,7 @@ Duals ConditionalTangent(TangentStep& s) {
       const Derived branch = Derive(s.b, *s.i.called()[k], operands.back().shape(), in, out);
       if (branch.computation == nullptr) return s.WithoutTangents();
       derived.push_back(branch.computation);
-      Join(branch.active, found);
+      found = Union(std::move(found), branch.active);
     }
     if (last) {
       const Op results = s.b.Add(Opcode::kConditional, operands, s.i.attrs(), derived);

@@ -143,10 +143,14 @@ void AddAliases(const hlo::Module& from, hlo::Module& to) {
 
 }  // namespace
 
-Computation* BatchModule::CopyOf(const Computation* source) {
-  Computation*& copy = copies_[source];
-  if (copy == nullptr) copy = hlo::AddClones({source}, module_).at(source);
-  return copy;
+std::vector<Computation*> BatchModule::CopiesOf(absl::Span<Computation* const> sources) {
+  std::vector<Computation*> copies;
+  for (const Computation* source : sources) {
+    Computation*& copy = copies_[source];
+    if (copy == nullptr) copy = hlo::AddClones({source}, module_).at(source);
+    copies.push_back(copy);
+  }
+  return copies;
 }
 
 absl::StatusOr<BatchModule::Body> BatchModule::BodyOf(const Computation& source,

@@ -39,8 +39,8 @@ class BatchModule {
   int64_t size() const { return size_; }
   bool draws_differ() const { return options_.random == BatchRandom::kDifferent; }
 
-  // The copy of a computation that is not batched.
-  hlo::Computation* CopyOf(const hlo::Computation* source);
+  // The copies of computations that are not batched.
+  std::vector<hlo::Computation*> CopiesOf(absl::Span<hlo::Computation* const> sources);
   // The batched form of a computation. Flags are in the order of leaves; the results are batched where
   // `wanted` says it and where they depend on what is batched.
   struct Body {

@@ -2,6 +2,7 @@
 #include <array>
 
 #include "lowering/transforms/batch_rules.h"
+#include "lowering/transforms/parts.h"
 
 namespace lazuli::lowering {
 
@@ -127,21 +128,13 @@ std::vector<Op> BatchScope::FullOperands(BatchValues operands) {
 
 BatchValue BatchScope::AddBatched(const hlo::Instruction& i, absl::Span<const Op> operands,
                                   hlo::Attrs attrs) {
-  std::vector<hlo::Computation*> called;
-  for (const hlo::Computation* callee : i.called()) called.push_back(shared_.CopyOf(callee));
   const Shape shape = Batched(i.shape());
-  return Split(b.Add(i.opcode(), operands, std::move(attrs), called, &shape), true);
+  return Split(b.Add(i.opcode(), operands, std::move(attrs), shared_.CopiesOf(i.called()), &shape),
+               true);
 }
 
 BatchValue BatchScope::AddPlain(const hlo::Instruction& i, absl::Span<const Op> operands) {
-  std::vector<hlo::Computation*> called;
-  for (const hlo::Computation* callee : i.called()) called.push_back(shared_.CopyOf(callee));
-  const Op op = b.Add(i.opcode(), operands, i.attrs(), called, &i.shape());
-  if (hlo::Instruction* const made = op.instruction()) {
-    made->set_sharding(i.sharding());
-    made->mutable_extra_attrs() = i.extra_attrs();
-  }
-  return Split(op, false);
+  return Split(AddLike(b, i, operands, shared_.CopiesOf(i.called())), false);
 }
 
 Op BatchScope::MoveDim(Op x, int64_t from, int64_t to) {

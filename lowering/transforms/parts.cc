@@ -69,7 +69,12 @@ bool HasTangents(const Shape& shape) {
 }
 
 Op AddLike(Builder& b, const hlo::Instruction& i, absl::Span<const Op> operands) {
-  const Op added = b.Add(i.opcode(), operands, i.attrs(), i.called(), &i.shape());
+  return AddLike(b, i, operands, i.called());
+}
+
+Op AddLike(Builder& b, const hlo::Instruction& i, absl::Span<const Op> operands,
+           absl::Span<hlo::Computation* const> called) {
+  const Op added = b.Add(i.opcode(), operands, i.attrs(), called, &i.shape());
   if (hlo::Instruction* made = added.instruction(); made != nullptr) {
     made->set_sharding(i.sharding());
     made->mutable_extra_attrs() = i.extra_attrs();

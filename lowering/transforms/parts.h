@@ -31,8 +31,11 @@ inline Op WholeOf(Builder& b, const Shape& shape, absl::Span<const Op> parts) {
 // Whether arrays of the shape have tangents: floats and complex numbers.
 bool HasTangents(const Shape& shape);
 
-// An instruction like `i` (opcode, attributes, callees, sharding) with these operands.
+// An instruction like `i` (opcode, attributes, sharding) with these operands. It calls what `i` calls, or
+// these computations.
 Op AddLike(Builder& b, const hlo::Instruction& i, absl::Span<const Op> operands);
+Op AddLike(Builder& b, const hlo::Instruction& i, absl::Span<const Op> operands,
+           absl::Span<hlo::Computation* const> called);
 // The same with the parts of operands; gives the parts of the result.
 std::vector<Op> AddLikeOfParts(Builder& b, const hlo::Instruction& i,
                                absl::Span<const std::vector<Op>> operands);

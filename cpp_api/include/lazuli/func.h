@@ -32,11 +32,11 @@ struct VmapOptions {
 
 // What f computes for each sample, recorded as one operation for all. f is called once, with tensors of
 // one sample that have no elements; nothing in it can be read. Tensors that it uses from outside are the
-// same for all samples, and cannot be written to. Gradients do not pass: an argument or a tensor from
-// outside that wants one is an error.
+// same for all samples, and cannot be written to. Gradients flow to the arguments and to the tensors from
+// outside, as through HloModule::call().
 //
 // Throws Error(kInvalidArgument) where dims or sizes do not fit, and Error(kUnimplemented) for an operation
-// that has no rule for batches.
+// that has no rule for batches, or none for gradients where one is wanted.
 LAZULI_API std::vector<Tensor> vmap(
     const std::function<std::vector<Tensor>(const std::vector<Tensor>&)>& f,
     const std::vector<Tensor>& arguments, const VmapOptions& options = {},

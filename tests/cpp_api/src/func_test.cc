@@ -46,6 +46,26 @@ TEST(FuncTest, RandomNumbersDifferOrAreTheSame) {
   EXPECT_THROW(func::vmap(f, {x}), Error);
 }
 
+TEST(FuncTest, GradientsReachArgumentsAndTensorsFromOutside) {
+  const Tensor x = tensor({1.f, 2.f, 3.f, 4.f, 5.f, 6.f}).reshape({3, 2}).requires_grad_();
+  const Tensor w = tensor({2.f, -1.f}).requires_grad_();
+  const Tensor tripled = w * 3;  // has a history outside
+  const auto f = [&](const std::vector<Tensor>& in) {
+    return std::vector{(in[0] * in[0] * tripled).sum()};
+  };
+  const Tensor y = func::vmap(f, {x})[0];
+  const std::vector<Tensor> gradients = grad({(y * tensor({1.f, 10.f, 100.f})).sum()}, {x, w});
+  EXPECT_THAT(RowMajorFloats(gradients[0]), ElementsAre(12, -12, 360, -240, 6000, -3600));
+  EXPECT_THAT(RowMajorFloats(gradients[1]), ElementsAre(3 * 2591, 3 * 3764));
+}
+
+TEST(FuncTest, GradientsSeeTheNumbersThatWereDrawn) {
+  const Tensor x = ones({2, 50}).requires_grad_();
+  const auto f = [](const std::vector<Tensor>& in) { return std::vector{in[0] * rand({50})}; };
+  const Tensor y = func::vmap(f, {x}, {.randomness = func::Randomness::kDifferent})[0];
+  EXPECT_TRUE(equal(grad({y.sum()}, {x})[0], y));
+}
+
 TEST(FuncTest, MistakesAreNamed) {
   const auto f = [](const std::vector<Tensor>& in) { return in; };
   EXPECT_ERROR(kInvalidArgument, "vmap: arguments have 2 and 3 samples",

@@ -59,6 +59,11 @@ class View : public Pooled {
 
  private:
   friend class Context;
+  // Its elements are derived anew when they are read next.
+  void MakeStale() {
+    constexpr uint64_t kNever = ~uint64_t{0};  // a version that no storage has
+    version_.store(kNever, std::memory_order_release);
+  }
 
   StoragePtr base_;
   Dims strides_;

@@ -27,11 +27,36 @@ void CheckNonlinearity(const char* kind, init::Nonlinearity nonlinearity, Source
 Tensor Ordered(const Tensor& state, const Tensor& order) {
   return state.defined() && order.defined() ? state.index_select(1, order) : state;
 }
+LSTM::State Ordered(const LSTM::State& state, const Tensor& order) {
+  return {Ordered(std::get<0>(state), order), Ordered(std::get<1>(state), order)};
+}
 
 Tensor LengthsOf(const PackedSequence& x) {
   const std::vector<std::int64_t>& lengths = x.lengths();
   return from_data(lengths.data(), kInt64, {static_cast<std::int64_t>(lengths.size())},
                    x.padded().device());
+}
+
+// forward() of a layer for packed sequences.
+template <class Layer, class State>
+std::tuple<PackedSequence, State> ForwardPacked(const Layer& layer, bool batch_first,
+                                                const PackedSequence& x, const State& hx,
+                                                SourceLocation loc) {
+  const SiteScope site(loc);
+  const Tensor& padded = x.padded(loc);
+  if (padded.dim() != 3) {
+    Fail(ErrorCode::kInvalidArgument,
+         "a recurrent layer: packed data must have 2 dims, elements and features, not " +
+             std::to_string(padded.dim() - 1),
+         loc);
+  }
+  // From the order of dims in the pack to the layer's, and back.
+  const auto swapped = [&](const Tensor& steps) {
+    return batch_first ? transpose(steps, 0, 1) : steps;
+  };
+  const auto [output, last] =
+      layer.forward(swapped(padded), Ordered(hx, x.sorted_indices()), LengthsOf(x), loc);
+  return {x.like(swapped(output)), Ordered(last, x.unsorted_indices())};
 }
 
 void DrawUniform(const Tensor& weight, std::int64_t hidden_size) {
@@ -96,21 +121,6 @@ Tensor RecurrentLayer::LastState(const Tensor& x, const Tensor& state) const {
   return x.dim() == 2 ? squeeze(state, 1) : state;
 }
 
-Tensor RecurrentLayer::Padded(const PackedSequence& x, SourceLocation loc) const {
-  const Tensor& padded = x.padded(loc);
-  if (padded.dim() != 3) {
-    Fail(ErrorCode::kInvalidArgument,
-         "a recurrent layer: packed data must have 2 dims, elements and features, not " +
-             std::to_string(padded.dim() - 1),
-         loc);
-  }
-  return options_.batch_first ? transpose(padded, 0, 1) : padded;
-}
-
-PackedSequence RecurrentLayer::Packed(const PackedSequence& x, const Tensor& output) const {
-  return x.like(options_.batch_first ? transpose(output, 0, 1) : output);
-}
-
 RNN::RNN(std::int64_t input_size, std::int64_t hidden_size, const RNNOptions& options,
          SourceLocation loc)
     : RecurrentLayer("RNN", 1, input_size, hidden_size, options, 0, loc),
@@ -131,10 +141,7 @@ std::tuple<Tensor, Tensor> RNN::forward(const Tensor& x, const Tensor& hx, const
 std::tuple<PackedSequence, Tensor> RNN::forward_with_packed_input(const PackedSequence& x,
                                                                   const Tensor& hx,
                                                                   SourceLocation loc) const {
-  const SiteScope site(loc);
-  const auto [output, last] =
-      forward(Padded(x, loc), Ordered(hx, x.sorted_indices()), LengthsOf(x), loc);
-  return {Packed(x, output), Ordered(last, x.unsorted_indices())};
+  return ForwardPacked(*this, options_.batch_first, x, hx, loc);
 }
 
 GRU::GRU(std::int64_t input_size, std::int64_t hidden_size, const RecurrentOptions& options,
@@ -153,10 +160,7 @@ std::tuple<Tensor, Tensor> GRU::forward(const Tensor& x, const Tensor& hx, const
 std::tuple<PackedSequence, Tensor> GRU::forward_with_packed_input(const PackedSequence& x,
                                                                   const Tensor& hx,
                                                                   SourceLocation loc) const {
-  const SiteScope site(loc);
-  const auto [output, last] =
-      forward(Padded(x, loc), Ordered(hx, x.sorted_indices()), LengthsOf(x), loc);
-  return {Packed(x, output), Ordered(last, x.unsorted_indices())};
+  return ForwardPacked(*this, options_.batch_first, x, hx, loc);
 }
 
 LSTM::LSTM(std::int64_t input_size, std::int64_t hidden_size, const LSTMOptions& options,
@@ -178,13 +182,7 @@ std::tuple<Tensor, LSTM::State> LSTM::forward(const Tensor& x, const std::option
 
 std::tuple<PackedSequence, LSTM::State> LSTM::forward_with_packed_input(
     const PackedSequence& x, const std::optional<State>& hx, SourceLocation loc) const {
-  const SiteScope site(loc);
-  const auto ordered = [](const State& state, const Tensor& order) {
-    return State(Ordered(std::get<0>(state), order), Ordered(std::get<1>(state), order));
-  };
-  const auto [output, last] =
-      forward(Padded(x, loc), ordered(hx.value_or(State()), x.sorted_indices()), LengthsOf(x), loc);
-  return {Packed(x, output), ordered(last, x.unsorted_indices())};
+  return ForwardPacked(*this, options_.batch_first, x, hx.value_or(State()), loc);
 }
 
 RecurrentCell::RecurrentCell(std::int64_t gates, std::int64_t input_size, std::int64_t hidden_size,

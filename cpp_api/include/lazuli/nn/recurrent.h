@@ -51,9 +51,6 @@ class LAZULI_API RecurrentLayer : public Module {
   // As the layer gives its results for x: without a batch if x has none.
   Tensor Output(const Tensor& x, const Tensor& output) const;
   Tensor LastState(const Tensor& x, const Tensor& state) const;
-  // Packed sequences as the layer takes them, and its output as they are.
-  Tensor Padded(const PackedSequence& x, SourceLocation loc) const;
-  PackedSequence Packed(const PackedSequence& x, const Tensor& output) const;
   std::vector<Tensor> Flat() const { return {weights_.begin(), weights_.end()}; }
 
   std::int64_t hidden_size_, state_size_;

@@ -1,5 +1,5 @@
 // EXPECT_ERROR: a call of the public API throws Error, and says where. EXPECT_REFUSED: and records
-// nothing.
+// nothing. ErrorOf: what the Error says, for tests that look at a part of it.
 #pragma once
 
 #include <cstdint>
@@ -30,6 +30,17 @@ void ExpectError(ErrorCode code, const std::string& message, const std::string& 
     return;
   }
   FAIL() << "nothing was thrown; expected: " << message;
+}
+
+// The text of the Error that the function throws.
+template <class F>
+std::string ErrorOf(F&& f) {
+  try {
+    f();
+  } catch (const Error& error) {
+    return error.what();
+  }
+  return "no error";
 }
 
 }  // namespace lazuli::test

@@ -10,10 +10,12 @@
 #include "gtest/gtest.h"
 
 #include "lazuli/lazuli.h"
+#include "tests/support/expect_error.h"
 
 namespace lazuli::nn::utils::rnn {
 namespace {
 
+using test::ErrorOf;
 using testing::ElementsAre;
 using testing::HasSubstr;
 
@@ -99,16 +101,6 @@ TEST(PackedSequenceTest, OtherLengthsCompileNothing) {
   const std::int64_t before = metrics::counter("UncachedCompile");
   (void)run(tensor({5, 1}));
   EXPECT_EQ(metrics::counter("UncachedCompile"), before);
-}
-
-template <class F>
-std::string ErrorOf(F&& f) {
-  try {
-    f();
-  } catch (const Error& error) {
-    return error.what();
-  }
-  return "no error";
 }
 
 TEST(PackedSequenceTest, ErrorsNameTheMistake) {

@@ -10,10 +10,12 @@
 #include "gtest/gtest.h"
 
 #include "lazuli/lazuli.h"
+#include "tests/support/expect_error.h"
 
 namespace lazuli::nn {
 namespace {
 
+using test::ErrorOf;
 using testing::HasSubstr;
 
 struct Case {
@@ -126,16 +128,6 @@ TEST(RecurrentTest, CellsTakeTheStepsOfALayer) {
   now = cell(x[1], now);
   EXPECT_TRUE(allclose(std::get<0>(now), y[1], 1e-6, 1e-6));
   EXPECT_TRUE(allclose(std::get<1>(now), std::get<1>(state)[0], 1e-6, 1e-6));
-}
-
-template <class F>
-std::string ErrorOf(F&& f) {
-  try {
-    f();
-  } catch (const Error& error) {
-    return error.what();
-  }
-  return "no error";
 }
 
 TEST(RecurrentTest, ErrorsNameTheMistake) {

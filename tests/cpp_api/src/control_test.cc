@@ -2,25 +2,17 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "tests/support/expect_error.h"
 #include <lazuli/control.h>
 #include <lazuli/lazuli.h>
 
 namespace lazuli {
 namespace {
 
+using test::ErrorOf;
 using testing::ElementsAre;
 using testing::HasSubstr;
 using List = std::vector<Tensor>;
-
-template <class F>
-std::string ErrorOf(F&& f) {
-  try {
-    f();
-  } catch (const Error& error) {
-    return error.what();
-  }
-  return "no error";
-}
 
 class ControlTest : public testing::TestWithParam<const char*> {
  protected:

@@ -4,12 +4,14 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "tests/support/expect_error.h"
 #include <lazuli/hlo.h>
 #include <lazuli/lazuli.h>
 
 namespace lazuli {
 namespace {
 
+using test::ErrorOf;
 using testing::ElementsAre;
 using testing::HasSubstr;
 
@@ -20,16 +22,6 @@ ENTRY main {
   s = f32[2] add(p, q)
   ROOT t = (f32[2], f32[2]) tuple(s, p)
 })";
-
-template <class F>
-std::string ErrorOf(F&& f) {
-  try {
-    f();
-  } catch (const Error& error) {
-    return error.what();
-  }
-  return "no error";
-}
 
 TEST(HloTest, RunsOnEveryDeviceAndByDefinition) {
   const HloModule module = HloModule::parse(kAdd);

@@ -39,7 +39,7 @@ def test_a_step_is_seen_from_recording_to_its_thunks(tmp_path, capsys):
 
 
 def test_what_a_kernel_takes_to_compile_is_its_lines():
-    x = lz.ones(7, 11)
+    x = lz.ones(700, 110)  # so large that it is compiled before it runs
     lz.sync(wait=True)
     lz.profiler.start()
     y = (x * 3 - x).sigmoid().sum()

@@ -20,6 +20,9 @@
 
 namespace {
 
+// Kernels have their code from the first step on. Set before the library reads the flag.
+[[maybe_unused]] const int all_compiled = setenv("LAZULI_INTERPRET_OPS", "0", 1);
+
 std::atomic<bool> counting{false};
 std::atomic<std::int64_t> allocations{0}, in_library{0}, locks{0};
 thread_local bool inside_library = false;

@@ -19,12 +19,34 @@ import types
 import numpy as np
 
 INF, NAN = float("inf"), float("nan")
-DTYPES = ["float32", "float64", "float16"]
+DTYPES = ["float32", "float64", "float16", "int8", "int64"]
+
+
+def is_inexact(dtype):
+    return np.issubdtype(np.dtype(dtype), np.inexact)
+
+
+def limits(dtype):
+    """np.finfo; for integers what there is of it, so that the same operands have integers at the ends of the dtype."""
+    if is_inexact(dtype):
+        return np.finfo(dtype)
+    return types.SimpleNamespace(max=np.iinfo(dtype).max, tiny=1, smallest_subnormal=1, eps=0)
+
+
+def operands(kind, dtype):
+    """Arrays of the dtype by name. Among integers NaN is 0, and what is too large is the last number."""
+    arrays = OPERANDS[kind](dtype)
+    if is_inexact(dtype):
+        return {name: np.array(x, dtype) for name, x in arrays.items()}
+    info = np.iinfo(dtype)
+    # int() of each, since float64 has no 2^63 - 1.
+    return {name: np.array([min(max(int(v), info.min), info.max) for v in np.nan_to_num(np.array(x, float)).ravel()],
+                           dtype).reshape(np.shape(x)) for name, x in arrays.items()}
 
 
 def edges(dtype):
     """Numbers at which an elementwise function may go wrong."""
-    info = np.finfo(dtype)
+    info = limits(dtype)
     tiny, least, most = float(info.tiny), float(info.smallest_subnormal), float(info.max)
     near = [0.5, 1, 2, 3, 6]  # halves, bounds and kinks of activations
     far = [20, 21, 100, np.sqrt(most) * 2, most]  # where exponentials and squares overflow, and softplus is linear
@@ -34,14 +56,14 @@ def edges(dtype):
 
 def few(dtype):
     """Fewer of them, for pairs."""
-    info = np.finfo(dtype)
+    info = limits(dtype)
     return np.array([0.0, -0.0, NAN, INF, -INF, 1, -1, 0.5, -0.5, 2, -2, 3, -3, float(info.max),
                      float(info.smallest_subnormal), -float(info.tiny)])
 
 
 def rows(dtype):
     """Triples to reduce: ties, zeros, infinities, NaN."""
-    info = np.finfo(dtype)
+    info = limits(dtype)
     tiny, least, most = float(info.tiny), float(info.smallest_subnormal), float(info.max)
     return np.array([
         [0, 0, 0], [0.0, -0.0, 0.0], [1, 1, 1], [-2, -2, -2], [1, 2, 2], [3, 1, 3], [0, 1, 2], [0, 0, 2], [0, -1, 0], [-1, 3, 0.5],
@@ -52,13 +74,13 @@ def rows(dtype):
 
 def huge(dtype):
     """Triples whose sums or squares overflow."""
-    most = float(np.finfo(dtype).max)
+    most = float(limits(dtype).max)
     return np.array([[most, most, most], [most, -most, 0], [most, 1, 0], [-most, -most, -most], [most, INF, NAN]])
 
 
 def images(dtype):
     """[N, 1, 2, 4]: windows with ties, infinities and NaN."""
-    least = float(np.finfo(dtype).smallest_subnormal)
+    least = float(limits(dtype).smallest_subnormal)
     windows = [[0, 0, 0, 0], [0.0, -0.0, -0.0, 0.0], [1, 1, 2, 2], [NAN, 1, 2, 3], [1, NAN, NAN, 2], [NAN, INF, 1, 1],
                [INF, INF, 1, -INF], [-INF, -INF, -INF, -INF], [-INF, -INF, 0, 1], [1, 2, 3, 3], [least, -least, 0, least],
                [NAN, NAN, NAN, NAN]]
@@ -73,13 +95,13 @@ def grid(x, y):
 
 
 def probabilities(dtype):
-    info = np.finfo(dtype)
+    info = limits(dtype)
     p = [0.0, 0.25, 0.5, 1.0, float(info.smallest_subnormal), float(info.eps), 1 - float(info.eps)]
     return grid(p, p)
 
 
 def log_probabilities(dtype):
-    least = float(np.finfo(dtype).smallest_subnormal)
+    least = float(limits(dtype).smallest_subnormal)
     return grid([0, -1, -100, -INF, NAN, -least], [0, 0.5, 1, least, -0.0])
 
 
@@ -381,6 +403,15 @@ KEPT = [
     ("powers of 0.5 and -0.5 are roots in every dtype, in torch not in f16", [
         ("pow(x, 0.5)", "*", only_in_half), ("pow(x, -0.5)", "*", only_in_half), ("pow(x, 1.5)", "*d*", only_in_half)]),
 ]
+KEPT_OF_INTEGERS = [
+    ("sums that wrap in torch before they become floats", [
+        ("*trapezoid(*", "z", anywhere), ("softsign(x)", "z", anywhere), ("avg_pool2d(*", "z", anywhere)]),
+    ("the limit, where torch multiplies 0 by an infinite power of 2, or rounds at a pole", [
+        ("ldexp(x, y)", "z", instead_of_nan), ("polygamma(1, x)", "z", lambda got, expected: np.isinf(got))]),
+    ("a float outside of the dtype's range becomes its end, in torch what the processor makes of it", [("*.to(x.dtype)", "z", anywhere)]),
+]
+# Of integers, which torch takes where nothing is drawn, nothing is reduced, and nothing is there.
+REFUSED_OF_INTEGERS = ["dropout(x, 0.0)", "l1_loss(x, y, reduction='none')", "softmax(x, 1)", "log_softmax(x, 1)"]
 
 
 def find_function(*owners):
@@ -408,9 +439,9 @@ def outcome(t, function, row, dtype, make):
     make(array) makes a tensor.
     """
     kind, expression = row
-    leaves = {name: make(np.array(x, dtype)) for name, x in OPERANDS[kind](dtype).items()}
+    leaves = {name: make(x) for name, x in operands(kind, dtype).items()}
     for x in leaves.values():
-        x.requires_grad = True
+        x.requires_grad = is_inexact(dtype)
     z = eval(expression, {}, Names(function, {"inf": INF, "nan": NAN, **leaves}))
     found = {"z": z}
     if z.requires_grad:
@@ -424,7 +455,8 @@ def outcome(t, function, row, dtype, make):
 
 
 def elements(x, dtype):
-    return np.array((x.detach() + 0).tolist(), dtype).reshape(tuple(x.shape))
+    found = (x.detach() + 0).tolist()
+    return np.array(found, dtype if is_inexact(dtype) else None).reshape(tuple(x.shape))
 
 
 def gradients(t, z, leaves, prefix, upstream, create_graph=False):
@@ -440,11 +472,13 @@ def gradients(t, z, leaves, prefix, upstream, create_graph=False):
 
 def differences(row, dtype, got, answers):
     """Lines that say where arrays by name differ from each of the answers: in being NaN or infinite, or by more than rounding."""
-    info = np.finfo(dtype)
+    kept = KEPT if is_inexact(dtype) else KEPT_OF_INTEGERS
     for name in answers[0]:
         expected = [np.atleast_1d(a[name]) for a in answers if a[name] is not None]
         if not expected:
             continue
+        # Functions that make f32 of integers give elements that are read as f64.
+        info = limits("float32" if not is_inexact(dtype) and is_inexact(expected[0].dtype) else dtype)
         have = np.zeros_like(expected[0]) if got.get(name) is None else np.atleast_1d(got[name])
         if have.shape != expected[0].shape:
             yield f"{name} is {have.shape}, not {expected[0].shape}"
@@ -454,13 +488,13 @@ def differences(row, dtype, got, answers):
             absolute = float(info.smallest_subnormal) * 4 if name == "z" else float(info.eps) * 16
             right = np.any([np.isclose(have, want, rtol=200 * info.eps, atol=absolute, equal_nan=True) for want in expected], 0)
             right |= (expected[0] == 0) & (np.abs(have) < info.tiny)  # subnormals that torch's vectors flush
-            for reason, kinds in KEPT:
+            for reason, kinds in kept:
                 for expression, array, where in kinds:
                     if fnmatch.fnmatchcase(row[1], expression) and fnmatch.fnmatchcase(name, array):
                         right |= where(have, expected[0])
         for i in zip(*np.nonzero(~right)):
-            operands = ", ".join(f"{k} = {value_at(x, i, have.shape)}" for k, x in OPERANDS[row[0]](dtype).items())
-            yield f"{name}[{', '.join(map(str, i))}] is {have[i]:g}, not {expected[0][i]:g}, where {operands}"
+            given = ", ".join(f"{k} = {value_at(x, i, have.shape)}" for k, x in operands(row[0], dtype).items())
+            yield f"{name}[{', '.join(map(str, i))}] is {have[i]:g}, not {expected[0][i]:g}, where {given}"
 
 
 def value_at(x, index, shape):

@@ -31,14 +31,7 @@ class Structure:
         """The leaves of a tree that has this structure; None if the tree has another one."""
         if self._kind is None:
             return None if _kind(tree) else [tree]
-        if _kind(tree) is not self._kind or len(tree) != len(self._children):
-            return None
-        if self._keys is not None:
-            if any(key not in tree for key in self._keys):
-                return None
-            tree = [tree[key] for key in self._keys]
-        found = [child.leaves(item) for child, item in zip(self._children, tree, strict=True)]
-        return None if None in found else [leaf for some in found for leaf in some]
+        return self._joined(tree, Structure.leaves)
 
     def spread(self, tree):
         """An entry for each leaf of this structure, from a tree that looks like its upper part;
@@ -47,13 +40,18 @@ class Structure:
             return None if _kind(tree) else [tree]
         if _kind(tree) is None:
             return [tree] * self.count()
+        return self._joined(tree, Structure.spread)
+
+    def _joined(self, tree, entries):
+        """The lists that `entries(child, item)` gives for the items of a tree, one after the other;
+        None if the tree has other items or one of the lists is None."""
         if _kind(tree) is not self._kind or len(tree) != len(self._children):
             return None
         if self._keys is not None:
             if any(key not in tree for key in self._keys):
                 return None
             tree = [tree[key] for key in self._keys]
-        found = [child.spread(item) for child, item in zip(self._children, tree, strict=True)]
+        found = [entries(child, item) for child, item in zip(self._children, tree, strict=True)]
         return None if None in found else [entry for some in found for entry in some]
 
     def count(self):

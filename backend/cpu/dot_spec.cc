@@ -69,10 +69,8 @@ std::optional<DotPlan> PlanDot(const hlo::Instruction& dot) {
   const Shape& a = dot.operand(0)->shape();
   const Shape& b = dot.operand(1)->shape();
   const DType dtype = dot.shape().dtype();
-  const auto fits = [&](DType factor) {
-    return factor == dtype || (dtype == DType::kF32 && IsReadNarrow(factor));
-  };
-  if (!fits(a.dtype()) || !fits(b.dtype()) || dot.shape().has_layout()) return std::nullopt;
+  if (!TakesFactor(dtype, a.dtype()) || !TakesFactor(dtype, b.dtype())) return std::nullopt;
+  if (dot.shape().has_layout()) return std::nullopt;
   if (a.num_elements() == 0 || b.num_elements() == 0) return std::nullopt;
   const Dims m = hlo::FreeDims(a, attrs.lhs_batch_dims, attrs.lhs_contracting_dims);
   const Dims n = hlo::FreeDims(b, attrs.rhs_batch_dims, attrs.rhs_contracting_dims);

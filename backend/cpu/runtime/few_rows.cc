@@ -243,11 +243,9 @@ class FewRowsMatmul final : public LibraryCall {
 }  // namespace
 
 std::unique_ptr<LibraryCall> PlanFewRows(const MatmulSpec& spec, int threads) {
-  const auto fits = [&](DType factor) {
-    return factor == spec.dtype || (spec.dtype == DType::kF32 && IsReadNarrow(factor));
-  };
   if (spec.dtype != DType::kF32 && spec.dtype != DType::kF64) return nullptr;
-  if (!fits(spec.a_dtype) || !fits(spec.b_dtype)) return nullptr;
+  if (!TakesFactor(spec.dtype, spec.a_dtype) || !TakesFactor(spec.dtype, spec.b_dtype))
+    return nullptr;
   std::optional<FewRowsPlan> plan = PlanOf(spec, /*swaps=*/false);
   if (!plan) plan = PlanOf(spec, /*swaps=*/true);
   if (!plan) return nullptr;

@@ -20,6 +20,11 @@ constexpr bool IsReadNarrow(DType dtype) {
   return dtype == DType::kBF16 || dtype == DType::kS8 || dtype == DType::kU8;
 }
 
+// Whether a library call for products of a dtype may take a factor of another one.
+constexpr bool TakesFactor(DType product, DType factor) {
+  return factor == product || (product == DType::kF32 && IsReadNarrow(factor));
+}
+
 // Null where another call is faster, and for dtypes other than f32 with such factors and f64. Values do not depend on
 // the number of threads.
 std::unique_ptr<LibraryCall> PlanFewRows(const MatmulSpec& spec, int threads);

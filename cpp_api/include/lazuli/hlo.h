@@ -120,7 +120,7 @@ class LAZULI_API HloModule {
   // Derivatives as modules, which can be derived again, compiled and called; docs/transforms.md has the rules.
   // `arguments` are positions among parameters(), of floats or complex numbers. All throw
   // Error(kUnimplemented) with the line of an instruction that has no rule, and Error(kInvalidArgument) for
-  // positions that are none.
+  // positions without such a parameter.
   //
   // Forward mode: takes the parameters, then a tangent for each of these (none named: for each float and complex
   // parameter); gives the results, then a tangent for each result of floats or complex numbers.

@@ -194,12 +194,12 @@ class BatchDataset {
   }
 };
 
-// What gives the next examples, as many as it is asked for: a stream, which a StreamSampler ends.
+// A stream: it gives the next examples, as many as it is asked for, until a StreamSampler ends.
 template <class Self, class Batch = std::vector<Example<>>>
 using StreamDataset = BatchDataset<Self, Batch, std::size_t>;
 
-// What decides itself which examples come next, and when there are no more: then get_batch() gives
-// none. reset() begins anew.
+// A data set with a state: it decides which examples come next, and get_batch() gives nothing when
+// there are no more. reset() begins anew.
 template <class Self, class Batch = std::vector<Example<>>, class Request = std::size_t>
 class StatefulDataset : public BatchDataset<Self, std::optional<Batch>, Request> {
  public:

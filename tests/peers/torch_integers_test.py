@@ -88,7 +88,10 @@ def compare(function, operands, only_dtype):
         return
     narrow = str(want.dtype) in ("torch.float16", "torch.bfloat16")
     exact = not want.dtype.is_floating_point
-    np.testing.assert_allclose(as_array(got), as_array(want), rtol=0 if exact else 1e-2 if narrow else 2e-6, atol=0, equal_nan=True)
+    rtol = 0 if exact else 1e-2 if narrow else 2e-6
+    # Of 16 bits, numbers near 9 cancel. torch rounds an operand of rank 0 and more bits if it is the first.
+    atol = 4 * torch.finfo(want.dtype).eps if narrow else 0
+    np.testing.assert_allclose(as_array(got), as_array(want), rtol=rtol, atol=atol, equal_nan=True)
 
 
 refused = []

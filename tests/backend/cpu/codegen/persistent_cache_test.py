@@ -38,7 +38,8 @@ class PersistentCacheTest(unittest.TestCase):
         self.folder = pathlib.Path(temporary.name) / "kernels"
 
     def start(self, folder=None, before=None):
-        environment = dict(os.environ, LAZULI_DEBUG="1", LD_LIBRARY_PATH=self.libraries)
+        # All kernels are compiled, as they are with a folder.
+        environment = dict(os.environ, LAZULI_DEBUG="1", LD_LIBRARY_PATH=self.libraries, LAZULI_INTERPRET_OPS="0")
         environment.pop("XLA_PERSISTENT_CACHE_PATH", None)
         if folder:
             environment["XLA_PERSISTENT_CACHE_PATH"] = str(folder)

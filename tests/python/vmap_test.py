@@ -31,6 +31,15 @@ def test_a_batch_has_the_values_of_its_samples(f):
     assert same(vmap(f)(DATA * 3), looped(f, DATA * 3))
 
 
+def test_every_device_has_batches():
+    x, w = DATA.to("interpreter"), Y.to("interpreter")
+    batch = vmap(grad(lambda row: (row * w * 2).sin().sum()))(x)
+    assert str(batch.device) == "interpreter:0"
+    assert same(batch, looped(grad(lambda row: (row * w * 2).sin().sum()), x))
+    with pytest.raises(lz.Error, match="operands are on different devices: interpreter:0 and cpu:0"):
+        vmap(lambda row: row * Y)(x)
+
+
 def test_products_with_shared_weights_are_one_product():
     net = lz.nn.Sequential(lz.nn.Linear(8, 16), lz.nn.ReLU(), lz.nn.Linear(16, 4))
     x = lz.rand(32, 8)

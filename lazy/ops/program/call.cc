@@ -118,7 +118,7 @@ Tensors Call(const ProgramPtr& program, absl::Span<const Tensor> arguments,
   CheckArguments(*program, arguments);
   const std::vector<Operand> in(arguments.begin(), arguments.end());
   CheckGradient(*program, in);
-  return RecordAll(CallOp{{program}}, in, device);
+  return RecordAll(CallOp{{program}}, in, in.empty() ? device : backend::Device());
 }
 
 }  // namespace lazuli::lazy

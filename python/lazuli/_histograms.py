@@ -45,7 +45,8 @@ def histogramdd(input, bins, range=None, weight=None, density=False):  # noqa: A
             "histogramdd: if weight tensor is provided it should have the same shape as the input "
             f"tensor excluding its innermost dimension, {tuple(input.shape[:-1])}, not "
             f"{tuple(weight.shape)}")
-    counts = (_C.ones(len(points), dtype=input.dtype) if weight is None
+    made = {"dtype": input.dtype, "device": input.device}
+    counts = (_C.ones(len(points), **made) if weight is None
               else weight.detach().reshape(-1))
     place, size = 0, 1
     for i, edge in enumerate(edges):
@@ -53,7 +54,7 @@ def histogramdd(input, bins, range=None, weight=None, density=False):  # noqa: A
         counts = counts.where((x >= edge[0]) & (x <= edge[-1]), 0.0)
         place = place * parts + (_C.searchsorted(edge, x, right=True) - 1).clamp(0, parts - 1)
         size *= parts
-    hist = _C.zeros(size, dtype=input.dtype).index_add(0, place, counts).reshape(
+    hist = _C.zeros(size, **made).index_add(0, place, counts).reshape(
         [len(edge) - 1 for edge in edges])
     if density:
         hist = hist / hist.sum()

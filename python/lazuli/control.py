@@ -32,12 +32,17 @@ __all__ = ["associative_scan", "cond", "fori_loop", "map", "scan", "switch", "wh
 
 
 class _Tree:
-    """The structure of a tree with tensors, numbers and None at its leaves."""
+    """The structure of a tree with tensors, numbers and None at its leaves. Numbers become tensors
+    on the device of its tensors; without one, on that of another tree; without that, on the
+    default device."""
 
-    def __init__(self, name, what, tree):
+    def __init__(self, name, what, tree, beside=None):
         leaves, self.structure = flatten(tree)
         self.holes = [leaf is None for leaf in leaves]
-        self.tensors = [_tensor(name, what, leaf) for leaf in leaves if leaf is not None]
+        self.device = next((leaf.device for leaf in leaves if isinstance(leaf, Tensor)),
+                           beside and beside.device)
+        self.tensors = [_tensor(name, what, leaf, self.device) for leaf in leaves
+                        if leaf is not None]
 
     def build(self, tensors):
         tensors = iter(tensors)
@@ -56,11 +61,11 @@ class _Word(str):
     __repr__ = str.__str__
 
 
-def _tensor(name, what, leaf):
+def _tensor(name, what, leaf, device):
     if isinstance(leaf, Tensor):
         return leaf
     if isinstance(leaf, (bool, int, float, complex)):
-        return tensor(leaf)
+        return tensor(leaf, device=device)
     raise TypeError(f"{name}: {what} must be made of tensors, numbers and None, not "
                     f"{type(leaf).__name__}")
 
@@ -93,10 +98,11 @@ def _while_loop(cond_fun, body_fun, init):
     carry = _Tree("while_loop", "the carried value", init)
 
     def more(tensors):
-        return _tensor("while_loop", "what cond_fun returns", cond_fun(carry.build(tensors)))
+        return _tensor("while_loop", "what cond_fun returns", cond_fun(carry.build(tensors)),
+                       carry.device)
 
     def step(tensors):
-        made = _Tree("while_loop", "what body_fun returns", body_fun(carry.build(tensors)))
+        made = _Tree("while_loop", "what body_fun returns", body_fun(carry.build(tensors)), carry)
         return _same("while_loop", "body_fun", made, carry, "the carried value")
 
     return carry.build(_C._control.while_loop(more, step, carry.tensors))
@@ -113,7 +119,7 @@ def fori_loop(lower, upper, body_fun, init_val):
     carry = _Tree("fori_loop", "init_val", init_val)
 
     def step(i, tensors):
-        made = _Tree("fori_loop", "what body_fun returns", body_fun(i, carry.build(tensors)))
+        made = _Tree("fori_loop", "what body_fun returns", body_fun(i, carry.build(tensors)), carry)
         return _same("fori_loop", "body_fun", made, carry, "init_val")
 
     return carry.build(_C._control.fori_loop(_bound(lower), _bound(upper), step, carry.tensors))
@@ -138,15 +144,16 @@ def scan(f, init, xs=None, length=None, reverse=False):
     kept for backward, which computes the rest of each step again.
     """
     _function("scan", "f", f)
-    carry, elements, results = _Tree("scan", "init", init), _Tree("scan", "xs", xs), []
+    elements, results = _Tree("scan", "xs", xs), []
+    carry = _Tree("scan", "init", init, elements)
 
     def step(carried, x):
         returned = f(carry.build(carried), elements.build(x))
         if not isinstance(returned, tuple) or len(returned) != 2:
             raise TypeError("scan: the function must return a pair (carry, result), not "
                             f"{_described(returned)}")
-        made = _Tree("scan", "the carry", returned[0])
-        results.append(_Tree("scan", "the result", returned[1]))
+        made = _Tree("scan", "the carry", returned[0], carry)
+        results.append(_Tree("scan", "the result", returned[1], carry))
         return _same("scan", "the function", made, carry, "init"), results[-1].tensors
 
     length = None if length is None else length.__index__()
@@ -169,7 +176,7 @@ def map(f, xs):
     elements, results = _Tree("map", "xs", xs), []
 
     def step(x):
-        results.append(_Tree("map", "what f returns", f(elements.build(x))))
+        results.append(_Tree("map", "what f returns", f(elements.build(x)), elements))
         return results[-1].tensors
 
     stacked = _C._control.map(step, elements.tensors)
@@ -202,7 +209,7 @@ def cond(pred, true_fun, false_fun, *operands):
     tree, results = _Tree("cond", "operands", operands), []
     functions = (_branch("cond", "true_fun", true_fun, tree, results),
                  _branch("cond", "false_fun", false_fun, tree, results))
-    made = _C._control.cond(_tensor("cond", "pred", pred), *functions, tree.tensors)
+    made = _C._control.cond(_tensor("cond", "pred", pred, tree.device), *functions, tree.tensors)
     return results[0].build(made)
 
 
@@ -217,7 +224,8 @@ def switch(index, branches, *operands):
                  for i, branch in enumerate(branches)]
     if not functions:
         raise ValueError("switch: there is no branch")
-    made = _C._control.switch(_tensor("switch", "index", index), functions, tree.tensors)
+    made = _C._control.switch(_tensor("switch", "index", index, tree.device), functions,
+                              tree.tensors)
     return results[0].build(made)
 
 
@@ -226,7 +234,8 @@ def _branch(name, what, function, operands, results):
     _function(name, what, function)
 
     def call(tensors):
-        results.append(_Tree(name, f"what {what} returns", function(*operands.build(tensors))))
+        results.append(_Tree(name, f"what {what} returns", function(*operands.build(tensors)),
+                             operands))
         return _same(name, what, results[-1], results[0], "what the first function returns")
 
     return call

@@ -1,6 +1,6 @@
 """Linear algebra, as torch.linalg has it."""
 
-from lazuli import _C
+from lazuli import _C, _tensor
 from lazuli._C import LinAlgError  # noqa: F401
 from lazuli._C.linalg import *  # noqa: F403
 
@@ -15,7 +15,7 @@ def _with_bounds(name, first):
             made = function(A, *given, hermitian=hermitian, **named) if len(given) < 2 else \
                 function(A, *given, **named)
         elif isinstance(atol, _C.Tensor) or isinstance(rtol, _C.Tensor):
-            bounds = [b if b is None or isinstance(b, _C.Tensor) else _C.tensor(b)
+            bounds = [b if b is None or isinstance(b, _C.Tensor) else _tensor.tensor(b, device=A.device)
                       for b in (atol, rtol)]
             made = function(A, *bounds, hermitian)
         else:

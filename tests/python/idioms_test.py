@@ -205,3 +205,26 @@ def test_processes_are_spawned():
     assert sorted(queue.get() for _ in range(2)) == [0, 1]
     mp.set_sharing_strategy("file_system")
     assert mp.get_sharing_strategy() == "file_system"
+
+
+@pytest.mark.parametrize("call", [
+    lambda x: lz.nn.functional.ctc_loss(x.reshape(2, 1, 2).log_softmax(2), x.new_tensor([[1]], dtype=lz.int64), (2,), (1,)),
+    lambda x: lz.nn.functional.embedding(x.new_tensor([0, 0, 1], dtype=lz.int64), x.clone().requires_grad_(), scale_grad_by_freq=True),
+    lambda x: lz.histogramdd(x, [2, 3])[0],
+    lambda x: lz.linalg.pinv(x, atol=lz.tensor(0.1, device=x.device), rtol=0.1),
+    lambda x: lz.nn.InstanceNorm1d(2, track_running_stats=True, device=x.device)(x[None]),
+    lambda x: lz.nn.utils.parametrizations.spectral_norm(lz.nn.Linear(2, 2, device=x.device))(x),
+    lambda x: lz.control.scan(lambda carry, row: ((carry[0] + row, carry[1] + 1), 0), (x[0], 0), x)[0][1],
+    lambda x: lz.control.while_loop(lambda s: s["steps"] < 3, lambda s: {"x": s["x"] * 2, "steps": s["steps"] + 1}, {"x": x, "steps": 0})["x"],
+    lambda x: lz.control.cond(True, lambda x: x, lambda x: -x, x),
+    lambda x: lz.control.switch(1, [lambda x: x, lambda x: -x], x)])
+def test_what_python_adds_is_on_the_device_of_the_arguments(call):
+    results = []
+    for device in ("cpu", "interpreter"):
+        lz.manual_seed(0)
+        y = call(lz.tensor([[0.5, -1.0], [2.0, 0.25]], device=device))
+        if y.requires_grad:
+            y.sum().backward()
+        assert y.device.type == device
+        results.append(y.detach().numpy())
+    assert np.allclose(*results, atol=1e-6)

@@ -102,7 +102,8 @@ feature_alpha_dropout = _dropped("feature_alpha_dropout", "alpha_dropout() of wh
 
 def ctc_loss(log_probs, targets, input_lengths, target_lengths, blank=0, reduction="mean",
              zero_infinity=False):
-    lengths = [n if isinstance(n, _C.Tensor) else _tensor.tensor(list(n), dtype=_C.int64)
+    lengths = [n if isinstance(n, _C.Tensor) else
+               _tensor.tensor(list(n), dtype=_C.int64, device=log_probs.device)
                for n in (input_lengths, target_lengths)]
     return _functional.ctc_loss(log_probs, targets, *lengths, blank, reduction, zero_infinity)
 
@@ -284,8 +285,9 @@ def embedding(input, weight, padding_idx=None, max_norm=None, norm_type=2.0,
         _limit_rows(weight, input, max_norm, norm_type)
     rows = _functional.embedding(input, weight, padding_idx)
     if scale_grad_by_freq and rows.requires_grad:
-        counts = _C.zeros(weight.shape[0], dtype=weight.dtype).index_add_(
-            0, input.flatten(), _C.ones(input.numel(), dtype=weight.dtype))
+        made = {"dtype": weight.dtype, "device": weight.device}
+        counts = _C.zeros(weight.shape[0], **made).index_add_(
+            0, input.flatten(), _C.ones(input.numel(), **made))
         rows.register_hook(lambda gradient: gradient / counts[input].unsqueeze(-1))
     return rows
 

@@ -268,7 +268,8 @@ class InstanceNorm(Module):
         self.register_buffer("running_var",
                              _C.ones(num_features, **made) if track_running_stats else None)
         self.register_buffer("num_batches_tracked",
-                             _C.zeros((), dtype=_C.int64) if track_running_stats else None)
+                             _C.zeros((), dtype=_C.int64, device=device) if track_running_stats
+                             else None)
 
     reset_parameters, reset_running_stats = reset_norm, reset_running_stats
 

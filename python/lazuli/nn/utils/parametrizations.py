@@ -56,8 +56,8 @@ class _SpectralNorm(Module):
             self.n_power_iterations = n_power_iterations
             matrix = self._as_matrix(weight.detach())
             for key, size in zip(("_u", "_v"), matrix.shape, strict=True):
-                self.register_buffer(key,
-                                     F.normalize(_C.randn(size).to(weight.dtype), dim=0, eps=eps))
+                start = _C.randn(size, device=weight.device).to(weight.dtype)
+                self.register_buffer(key, F.normalize(start, dim=0, eps=eps))
             self._power_method(matrix, 15)
 
     def _as_matrix(self, weight):

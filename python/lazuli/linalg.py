@@ -15,8 +15,8 @@ def _with_bounds(name, first):
             made = function(A, *given, hermitian=hermitian, **named) if len(given) < 2 else \
                 function(A, *given, **named)
         elif isinstance(atol, _C.Tensor) or isinstance(rtol, _C.Tensor):
-            bounds = [b if b is None or isinstance(b, _C.Tensor) else _tensor.tensor(b, device=A.device)
-                      for b in (atol, rtol)]
+            bounds = [b if b is None or isinstance(b, _C.Tensor) else
+                      _tensor.tensor(b, device=A.device) for b in (atol, rtol)]
             made = function(A, *bounds, hermitian)
         else:
             made = function(A, atol=atol, rtol=rtol, hermitian=hermitian)

@@ -68,7 +68,8 @@ std::vector<Tensor> grad(const std::vector<Tensor>& outputs, const std::vector<T
     std::vector<Tensor> result;
     for (lazy::Tensor& gradient :
          lazy::Grad(In(outputs, "grad"), In(inputs, "grad"), Unwrapped(gradients),
-                    {options.retain_graph, options.create_graph}, options.allow_unused))
+                    {options.retain_graph, options.create_graph, options.is_transposed},
+                    options.allow_unused))
       result.push_back(TensorAccess::Wrap(std::move(gradient)));
     return result;
   });

@@ -401,10 +401,26 @@ Tensors Seeds(std::string_view op, absl::Span<const Tensor> roots,
   return seeds;
 }
 
+LAZULI_FAST_THREAD_LOCAL bool is_transposed = false;
+
+class TransposeScope {
+ public:
+  explicit TransposeScope(bool on) : outer_(std::exchange(is_transposed, on)) {}
+  ~TransposeScope() { is_transposed = outer_; }
+  TransposeScope(const TransposeScope&) = delete;
+  TransposeScope& operator=(const TransposeScope&) = delete;
+
+ private:
+  bool outer_;
+};
+
 }  // namespace
+
+bool IsTransposed() { return is_transposed; }
 
 void Backward(absl::Span<const Tensor> roots, absl::Span<const Tensor> gradients,
               BackwardOptions options) {
+  const TransposeScope transpose(options.is_transposed);
   options.retain_graph = options.retain_graph || options.create_graph;
   GradModeGuard mode(options.create_graph);
   Tensors seeds = Seeds("backward", roots, gradients);
@@ -445,6 +461,7 @@ void Backward(const Tensor& root, const Tensor& gradient, BackwardOptions option
 
 Tensors Grad(absl::Span<const Tensor> outputs, absl::Span<const Tensor> inputs,
              absl::Span<const Tensor> gradients, BackwardOptions options, bool allow_unused) {
+  const TransposeScope transpose(options.is_transposed);
   options.retain_graph = options.retain_graph || options.create_graph;
   GradModeGuard mode(options.create_graph);
   Tensors seeds = Seeds("grad", outputs, gradients);

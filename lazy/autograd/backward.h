@@ -9,7 +9,13 @@ namespace lazuli::lazy {
 struct BackwardOptions {
   bool retain_graph = false;  // keep saved tensors, so that backward can run again
   bool create_graph = false;  // record the gradients' own history (implies retain_graph)
+  // The gradients given are zeros, and of the results only the history is wanted, which is
+  // differentiated for what was given: the transpose of backward is forward mode. With create_graph.
+  bool is_transposed = false;
 };
+// Whether the innermost backward of this thread is such a one. A node may then give zeros whose
+// history goes forward, which makes its own backward unnecessary.
+bool IsTransposed();
 
 // Adds d(roots)/d(leaf) to the .grad of every leaf that requires one. `gradients` are those of the
 // roots: none, or one each; undefined is 1, for a root of one element. Nodes run latest first; each

@@ -1,11 +1,10 @@
 #include "lazy/control/branches.h"
 
-#include <algorithm>
+#include <memory>
+#include <optional>
 #include <utility>
 
-#include "lazy/autograd/custom.h"
 #include "lazy/ops/core/functions.h"
-#include "lazy/ops/program/call.h"
 #include "lazy/tensor/status_error.h"
 
 namespace lazuli::lazy {
@@ -24,22 +23,10 @@ std::vector<std::size_t> Taken(std::size_t before, absl::Span<const std::size_t>
   return taken;
 }
 
-// The functions of a choice and which of the tensors from outside each of them takes.
-struct TracedBranches {
-  BranchArguments given;
-  std::vector<Traced> traced;
-  std::vector<std::vector<std::size_t>> takes, gradient_takes;
-  Tensors outside;                  // of all functions
-  std::size_t of_functions = 0;     // of these, the others are of gradients alone
-  std::vector<std::size_t> wanted;  // those that get a gradient
-
-  const Program& first() const { return *traced[0].function.program; }
-};
-
-void CheckSameResults(const BranchArguments& given, const std::vector<Traced>& traced) {
-  const std::vector<Shape>& first = traced[0].function.program->results();
-  for (std::size_t b = 1; b < traced.size(); ++b) {
-    const std::vector<Shape>& other = traced[b].function.program->results();
+void CheckSameResults(const BranchArguments& given, const std::vector<TracingPtr>& traces) {
+  const std::vector<Shape>& first = traces[0]->function().program->results();
+  for (std::size_t b = 1; b < traces.size(); ++b) {
+    const std::vector<Shape>& other = traces[b]->function().program->results();
     if (first.size() != other.size()) {
       ThrowRecordError(given.name,
                        InvalidArgument(given.branches[0], " returns ", first.size(), " tensors, ",
@@ -55,109 +42,229 @@ void CheckSameResults(const BranchArguments& given, const std::vector<Traced>& t
   }
 }
 
-TracedBranches TraceBranches(const BranchArguments& given,
-                             absl::Span<const TracedFunction> functions) {
-  TracedBranches all;
-  all.given = given;
-  std::vector<TracedParameter> parameters;
-  for (const Tensor& operand : given.operands)
-    parameters.push_back({operand.shape(), WantsGradient({operand})});
-  for (std::size_t i = 0; i < functions.size(); ++i)
-    all.traced.push_back(
-        TraceFunction(Str(given.name, "_", i), parameters, given.device, functions[i]));
-  CheckSameResults(given, all.traced);
-  for (const Traced& traced : all.traced)
-    all.takes.push_back(PositionsIn(all.outside, traced.function.outside, Match::kHistory));
-  all.of_functions = all.outside.size();
-  for (std::size_t b = 0; b < all.traced.size(); ++b) {
-    const Traced& traced = all.traced[b];
-    for (const std::size_t i : traced.outside) all.wanted.push_back(all.takes[b][i]);
-    if (traced.gradient.program)
-      all.gradient_takes.push_back(
-          PositionsIn(all.outside, traced.gradient.outside, Match::kElements));
-  }
-  std::sort(all.wanted.begin(), all.wanted.end());
-  all.wanted.erase(std::unique(all.wanted.begin(), all.wanted.end()), all.wanted.end());
+// A choice between functions that were traced.
+struct TracedBranches {
+  std::string name;
+  backend::Device device;
+  Tensor index;
+  std::vector<TracingPtr> traces;
+  std::vector<Stage> stages;  // one for each, of the same parameters and results
+};
+struct BranchTensors {
+  Tensors operands;
+  Tensors outside,
+      arguments;  // the tensors from outside of all functions, and what is given for them
+};
+Tensors RunBranches(const TracedBranches& branches, const BranchTensors& given);
+
+// Of all branches, each once for each history.
+Tensors OutsideOf(const std::vector<Stage>& stages) {
+  Tensors all;
+  for (const Stage& stage : stages) PositionsIn(all, stage.outside, Match::kHistory);
   return all;
 }
 
-// The gradient of a branch as one of all: the operands, cotangents and its tensors from outside, to
-// the gradients of operands and of all tensors that get one; zeros for those that it does not use.
-ProgramPtr BackwardBranch(const TracedBranches& all, std::size_t branch, const Tensors& outside) {
-  const Traced& traced = all.traced[branch];
-  return Composed(
-      Str(all.given.name, "_backward_", branch), traced.gradient.program->parameters(),
-      all.given.device, [&](absl::Span<const Tensor> in) {
-        const Tensors made = Call(traced.gradient.program, in, all.given.device);
-        Tensors results(made.begin(),
-                        made.begin() + static_cast<std::ptrdiff_t>(traced.parameters.size()));
-        for (const std::size_t position : all.wanted) {
-          std::size_t own = 0;
-          while (own < traced.outside.size() && all.takes[branch][traced.outside[own]] != position)
-            ++own;
-          results.push_back(own < traced.outside.size()
-                                ? made[traced.parameters.size() + own]
-                                : FullConstant(outside[position].shape().WithDefaultLayout(), 0,
-                                               all.given.device));
-        }
-        return results;
-      });
-}
-
-// `saved`: the index, the operands, all tensors from outside.
-Tensors BranchBackward(const TracedBranches& all, absl::Span<const Tensor> saved,
-                       absl::Span<const Tensor> dys) {
-  const std::size_t operands = all.given.operands.size();
-  const Tensors outside(saved.begin() + 1 + static_cast<std::ptrdiff_t>(operands), saved.end());
-  Tensors arguments(saved.begin(), saved.begin() + 1 + static_cast<std::ptrdiff_t>(operands));
-  for (std::size_t i = 0; i < dys.size(); ++i)
-    if (IsDifferentiable(all.first().results()[i])) arguments.push_back(dys[i]);
-  const std::size_t before = arguments.size() - 1;
-  Append(arguments, outside);
-  BranchParts parts;
-  AddShapes(parts.parameters, Tensors(arguments.begin() + 1, arguments.end()));
-  for (std::size_t b = 0; b < all.traced.size(); ++b) {
-    parts.branches.push_back(BackwardBranch(all, b, outside));
-    parts.takes.push_back(Taken(before, all.gradient_takes[b]));
+// A choice and its derivatives, which are choices between derivatives of the branches.
+class DifferentiatedBranches {
+ public:
+  DifferentiatedBranches(TracedBranches branches, Tensors outside)
+      : branches_(std::move(branches)), outside_(std::move(outside)) {
+    const Stage& first = branches_.stages[0];
+    operands_ = WithHistory(first.values.parameters);
+    results_ = DifferentiableAt(first.program->results());
+    of_functions_ = outside_.size();
+    std::vector<bool> wanted(of_functions_);
+    for (const Stage& stage : branches_.stages)
+      for (const std::size_t i : WithHistory(stage.outside))
+        wanted[PositionOf(stage.outside[i])] = true;
+    for (std::size_t i = 0; i < of_functions_; ++i)
+      if (wanted[i]) wanted_.push_back(i);
+    const GradModeGuard no_history(false);
+    gradients_ = GradientStages();
+    for (const Stage& stage : gradients_) PositionsIn(outside_, stage.outside, Match::kElements);
   }
-  const Tensors made = Call(ValueOrThrow(BranchProgram(all.given.name + "_backward", parts)),
-                            arguments, all.given.device);
-  Tensors gradients(1 + operands + all.of_functions);
-  std::size_t next = 0;
-  for (const std::size_t i : all.traced[0].parameters) gradients[1 + i] = made[next++];
-  for (const std::size_t i : all.wanted) gradients[1 + operands + i] = made[next++];
-  return gradients;
+
+  // The inputs that get gradients: the index, operands, tensors from outside of the functions.
+  std::vector<std::size_t> Wanted() const {
+    std::vector<std::size_t> wanted;
+    for (const std::size_t i : operands_) wanted.push_back(1 + i);
+    for (const std::size_t i : wanted_) wanted.push_back(1 + operands() + i);
+    return wanted;
+  }
+  Tensors Saved(const BranchTensors& given) const {
+    Tensors saved{branches_.index};
+    Append(saved, given.operands);
+    Append(saved, given.arguments);
+    const Tensors more(outside_.begin() + static_cast<std::ptrdiff_t>(of_functions_),
+                       outside_.end());
+    Append(saved, WithState(more, branches_.device));
+    return saved;
+  }
+  Tensors Backward(const Tensors& saved, absl::Span<const Tensor> dys) const {
+    const std::vector<Stage> stages = GradEnabled() ? GradientStages() : gradients_;
+    Tensors cotangents;
+    for (const std::size_t i : results_) {
+      const Shape& shape = branches_.stages[0].program->results()[i];
+      cotangents.push_back(dys[i].defined() ? dys[i] : ZerosOf(shape, branches_.device));
+    }
+    const Tensors made = Run("_backward", stages, saved, cotangents);
+    Tensors gradients(1 + operands() + of_functions_);
+    std::size_t next = 0;
+    for (const std::size_t i : Wanted()) gradients[i] = made[next++];
+    return gradients;
+  }
+  Tensors Forward(const Tensors& saved, absl::Span<const Tensor> tangents) const {
+    std::vector<Stage> stages;
+    for (std::size_t b = 0; b < branches_.stages.size(); ++b) {
+      stages.push_back(branches_.traces[b]->Continue(branches_.traces[b]->name() + "_tangents",
+                                                     [&] { return WithTangents(b); }));
+    }
+    const Tensors made = Run("_forward", stages, saved, {tangents.begin(), tangents.end()});
+    const std::size_t results = branches_.stages[0].program->results().size();
+    Tensors found(results);
+    for (std::size_t k = 0; k < results_.size(); ++k) found[results_[k]] = made[results + k];
+    return found;
+  }
+
+ private:
+  std::size_t operands() const { return branches_.stages[0].values.parameters.size(); }
+  // Among the tensors from outside, of one with its history.
+  std::size_t PositionOf(const Tensor& tensor) const {
+    Tensors all = outside_;
+    return PositionsIn(all, {tensor}, Match::kHistory)[0];
+  }
+
+  // The operands and `more`, of functions that were made of those there are.
+  Tensors Run(const char* what, std::vector<Stage> stages, const Tensors& saved,
+              const Tensors& more) const {
+    TracedBranches made = branches_;
+    made.name += what;
+    made.index = saved[0];
+    made.stages = std::move(stages);
+    const absl::Span<const Tensor> all = saved;
+    BranchTensors given;
+    Append(given.operands, all.subspan(1, operands()));
+    Append(given.operands, more);
+    given.outside = OutsideOf(made.stages);
+    given.arguments = ArgumentsFor(given.outside, outside_, all.subspan(1 + operands()));
+    return RunBranches(made, given);
+  }
+
+  // The operands of branch b that get a gradient, then its tensors from outside that do.
+  Tensors WantedOf(std::size_t b) const {
+    const Stage& stage = branches_.stages[b];
+    Tensors wanted = AtPositions(stage.values.parameters, operands_);
+    Append(wanted, AtPositions(stage.outside, WithHistory(stage.outside)));
+    return wanted;
+  }
+  // Which of what WantedOf() gives of branch b, behind the operands, is tensor number `i` of all.
+  std::optional<std::size_t> OwnNumber(std::size_t b, std::size_t i) const {
+    const Stage& stage = branches_.stages[b];
+    const std::vector<std::size_t> own = WithHistory(stage.outside);
+    for (std::size_t k = 0; k < own.size(); ++k)
+      if (PositionOf(stage.outside[own[k]]) == i) return operands_.size() + k;
+    return std::nullopt;
+  }
+
+  // Of the operands and cotangents: gradients of operands and of all tensors from outside that get
+  // one, zeros for those that the branch does not use.
+  TracedValues Gradient(std::size_t b) const {
+    const TracedValues& values = branches_.stages[b].values;
+    TracedValues gradient{.parameters = values.parameters, .results = {}};
+    Tensors cotangents(values.results.size());
+    for (const std::size_t i : results_) {
+      cotangents[i] = branches_.traces[b]->Parameter(values.results[i].shape());
+      gradient.parameters.push_back(cotangents[i]);
+    }
+    const Tensors made = GradientsOf(values.results, cotangents, WantedOf(b));
+    Append(gradient.results, absl::MakeConstSpan(made).first(operands_.size()));
+    for (const std::size_t i : wanted_) {
+      const std::optional<std::size_t> own = OwnNumber(b, i);
+      gradient.results.push_back(own ? made[*own] : ZerosOf(outside_[i].shape(), branches_.device));
+    }
+    return gradient;
+  }
+  std::vector<Stage> GradientStages() const {
+    std::vector<Stage> stages;
+    for (std::size_t b = 0; b < branches_.stages.size(); ++b) {
+      stages.push_back(branches_.traces[b]->Continue(branches_.traces[b]->name() + "_gradient",
+                                                     [&] { return Gradient(b); }));
+    }
+    return stages;
+  }
+  // Of the operands and tangents, of operands and of all tensors from outside that get one: the
+  // results, then their tangents.
+  TracedValues WithTangents(std::size_t b) const {
+    TracedValues both = branches_.stages[b].values;
+    const Tensors wanted = WantedOf(b);
+    Tensors tangents(wanted.size());
+    const auto parameter = [&](const Tensor& like) {
+      both.parameters.push_back(branches_.traces[b]->Parameter(like.shape()));
+      return both.parameters.back();
+    };
+    for (std::size_t k = 0; k < operands_.size(); ++k) tangents[k] = parameter(wanted[k]);
+    for (const std::size_t i : wanted_) {
+      const Tensor tangent = parameter(outside_[i]);
+      if (const std::optional<std::size_t> own = OwnNumber(b, i)) tangents[*own] = tangent;
+    }
+    Append(both.results, TangentsOf(both.results, wanted, tangents));
+    return both;
+  }
+
+  TracedBranches branches_;
+  Tensors outside_;               // of all functions, then of gradients alone
+  std::size_t of_functions_ = 0;  // how many are of functions
+  std::vector<std::size_t> operands_, wanted_, results_;  // that have derivatives
+  std::vector<Stage> gradients_;
+};
+
+Tensors RunBranches(const TracedBranches& branches, const BranchTensors& given) {
+  Tensors inputs{branches.index};
+  Append(inputs, given.operands);
+  Append(inputs, given.arguments);
+  BranchParts parts;
+  AddShapes(parts.parameters, Tensors(inputs.begin() + 1, inputs.end()));
+  Tensors outside = given.outside;
+  for (const Stage& stage : branches.stages) {
+    parts.branches.push_back(stage.program);
+    parts.takes.push_back(
+        Taken(given.operands.size(), PositionsIn(outside, stage.outside, Match::kHistory)));
+  }
+  Tensors results = CallWithoutHistory(ValueOrThrow(BranchProgram(branches.name, parts)), inputs,
+                                       branches.device);
+  if (!branches.traces[0]->is_differentiable() || !WantsGradient(inputs)) return results;
+  const auto derivatives = std::make_shared<const DifferentiatedBranches>(branches, given.outside);
+  AttachHistory(
+      {.name = branches.name,
+       .wanted = derivatives->Wanted(),
+       .backward = [derivatives](
+                       const Tensors& saved,
+                       absl::Span<const Tensor> dys) { return derivatives->Backward(saved, dys); },
+       .forward = [derivatives](
+                      const Tensors& saved, absl::Span<const Tensor> tangents,
+                      const std::vector<bool>&) { return derivatives->Forward(saved, tangents); }},
+      inputs, derivatives->Saved(given), results);
+  return results;
 }
 
 }  // namespace
 
 Tensors Branch(const BranchArguments& given, absl::Span<const TracedFunction> functions) {
-  TracedBranches all = TraceBranches(given, functions);
-  const Tensors outside = WithState(all.outside, given.device);
-  Tensors arguments{given.index};
-  Append(arguments, given.operands);
-  Append(arguments, absl::MakeConstSpan(outside).first(all.of_functions));
-  BranchParts parts;
-  AddShapes(parts.parameters, Tensors(arguments.begin() + 1, arguments.end()));
-  for (std::size_t b = 0; b < all.traced.size(); ++b) {
-    parts.branches.push_back(all.traced[b].function.program);
-    parts.takes.push_back(Taken(given.operands.size(), all.takes[b]));
+  TracedBranches branches{
+      .name = given.name, .device = given.device, .index = given.index, .traces = {}, .stages = {}};
+  std::vector<TracedParameter> parameters;
+  for (const Tensor& operand : given.operands)
+    parameters.push_back({operand.shape(), WantsGradient({operand})});
+  for (std::size_t i = 0; i < functions.size(); ++i) {
+    branches.traces.push_back(
+        std::make_shared<Tracing>(Str(given.name, "_", i), parameters, given.device, functions[i]));
+    branches.stages.push_back(branches.traces.back()->function());
   }
-  Tensors results =
-      CallWithoutHistory(ValueOrThrow(BranchProgram(given.name, parts)), arguments, given.device);
-  if (all.gradient_takes.empty() || !WantsGradient(arguments)) return results;
-  Tensors saved{given.index};
-  Append(saved, given.operands);
-  Append(saved, outside);
-  const std::string name = given.name;
-  const std::vector<CustomNode::Result> kinds(results.size());
-  const auto node = MakeIntrusive<CustomNode>(
-      name, arguments,
-      [all = std::move(all)](const CustomNode& self, absl::Span<const Tensor> dys) {
-        return BranchBackward(all, self.Saved(), dys);
-      });
-  node->Finish(arguments, absl::MakeSpan(results), kinds, saved);
-  return results;
+  CheckSameResults(given, branches.traces);
+  const Tensors outside = OutsideOf(branches.stages);
+  return RunBranches(branches, {.operands = given.operands,
+                                .outside = outside,
+                                .arguments = WithState(outside, given.device)});
 }
 
 }  // namespace lazuli::lazy

@@ -10,7 +10,7 @@ namespace lazuli::lazy {
 
 // What function number `index`, s32[], gives for the operands; the first one for smaller numbers,
 // the last one for greater ones. All functions are traced, and give results of the same shapes and
-// dtypes. Differentiable: backward runs the chosen function again.
+// dtypes. Differentiable: backward runs the chosen function again, forward mode runs it beside tangents.
 struct BranchArguments {
   std::string name;  // of the function that the user calls
   Tensor index;

@@ -172,14 +172,14 @@ class Steps {
         further_(step_.results() - parts.carried) {
     const std::vector<Shape>& results = parts.step.program->results();
     for (std::size_t i = parts.carried; i < results.size(); ++i) Add(results[i]);
-    for (std::size_t i = 0; parts.keeps_carried && i < parts.carried; ++i) Add(taken_[i]);
+    for (const std::size_t i : parts.kept) Add(taken_[i]);
   }
 
   const std::vector<ProgramCheck>& checks() const { return step_.checks(); }
   Ops Parameters(Builder& b) const {
     std::vector<Shape> over;
-    for (const Shape& shape : taken_.subspan(parts_.carried, parts_.over))
-      over.push_back(OfAllSteps(shape));
+    for (std::size_t i = 0; i < parts_.over; ++i)
+      if (!IsAbsent(i)) over.push_back(OfAllSteps(taken_[parts_.carried + i]));
     Ops given;
     AddParameters(b, taken_.first(parts_.carried), given);
     AddParameters(b, over, given);
@@ -195,13 +195,16 @@ class Steps {
   std::vector<Op> Body(const LoopStep& at) const {
     const absl::Span<const Op> carried = at.carried.first(parts_.carried);
     Ops arguments = Concatenated({carried});
-    for (std::size_t i = 0; i < parts_.over; ++i) arguments.push_back(at.Of(at.fixed[i]));
-    const Ops results =
-        step_(at.b, Concatenated({arguments, at.fixed.subspan(parts_.over)}), at.number);
+    std::size_t next = 0;
+    for (std::size_t i = 0; i < parts_.over; ++i)
+      arguments.push_back(IsAbsent(i) ? at.b.Full(taken_[parts_.carried + i], 0)
+                                      : at.Of(at.fixed[next++]));
+    const Ops results = step_(at.b, Concatenated({arguments, at.fixed.subspan(next)}), at.number);
     const absl::Span<const Op> all = results;
     Ops after = Concatenated({all.first(parts_.carried)});
     for (std::size_t i = 0; i < made_.size(); ++i) {
-      const Op element = i < further_ ? all[parts_.carried + i] : carried[i - further_];
+      const Op element =
+          i < further_ ? all[parts_.carried + i] : carried[parts_.kept[i - further_]];
       after.push_back(at.With(at.carried[parts_.carried + i], element));
     }
     KeepFirst(at.b, at.carried.subspan(parts_.carried + made_.size()), all.subspan(step_.results()),
@@ -214,6 +217,9 @@ class Steps {
     Dims dims(shape.dims().begin(), shape.dims().end());
     dims.insert(dims.begin(), parts_.count);
     return Shape(shape.dtype(), dims);
+  }
+  bool IsAbsent(std::size_t i) const {
+    return std::find(parts_.absent.begin(), parts_.absent.end(), i) != parts_.absent.end();
   }
   void Add(const Shape& element) { made_.push_back(OfAllSteps(element)); }
 

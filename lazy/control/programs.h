@@ -43,14 +43,14 @@ absl::StatusOr<ProgramPtr> WhileProgram(const std::string& name, const WhilePart
 // `step` takes `carried` arrays, an element of each of `over` arrays, and others; it gives the
 // carried arrays anew, then an element of each further result. Parameters: the carried arrays,
 // `over` arrays whose first dim are the steps, the others. Results: the carried arrays after all
-// steps; the further results of all steps; with keeps_carried, the carried arrays that each step
-// was given.
+// steps; the further results of all steps; of the carried arrays at the positions `kept`, what each
+// step was given. There is no array for the positions `absent` of the `over`, which the step ignores.
 struct StepParts {
   Part step;
   std::size_t carried, over;
   int64_t count;
   StepOrder order = StepOrder::kForward;
-  bool keeps_carried = false;
+  std::vector<std::size_t> kept = {}, absent = {};
 };
 absl::StatusOr<ProgramPtr> StepProgram(const std::string& name, const StepParts& parts);
 

@@ -113,6 +113,7 @@ class Capture::Lifted final : public Outside {
     data_.push_back(std::move(data));
   }
   int64_t blocks() const { return static_cast<int64_t>(blocks_); }
+  PhiloxState next_draw() const { return {first_.seed, first_.offset + blocks_}; }
   // In order of first use: the tensors, the state of draws as an undefined one, and the data of
   // their leaves.
   const Tensors& tensors() const { return tensors_; }
@@ -161,8 +162,13 @@ Capture::Capture(FromOutside from_outside)
 
 Capture::~Capture() {
   context_->set_journal(nullptr);
-  Context::Exchange(std::move(outer_));
+  if (is_active_) Context::Exchange(std::move(outer_));
   journal_.Undo(*context_);
+  Leave();
+}
+
+// Gives back what was drawn.
+void Capture::Leave() {
   GraphOutcomePtr outcome;
   {
     const Context::Lock lock(*context_);
@@ -171,6 +177,23 @@ Capture::~Capture() {
   if (!outcome) return;
   outcome->SetNotTaken();
   if (!keeps_draws_) outcome->RestoreGenerators();
+}
+
+void Capture::Suspend() {
+  Context::Exchange(std::move(outer_));
+  is_active_ = false;
+  if (!own_checks_) own_checks_ = context_->checked().size();
+  Leave();
+  replay_.reset();
+}
+
+void Capture::Resume() {
+  (void)Context::Current();  // makes it, as the constructor does
+  first_check_ = context_->checked().size();
+  if (lifted_ && lifted_->draws_from_parameter())
+    replay_.emplace(DefaultGenerator(), lifted_->next_draw());
+  outer_ = Context::Exchange(context_);
+  is_active_ = true;
 }
 
 void Capture::EndHistoriesOutside() { lifted_->EndHistories(); }
@@ -184,7 +207,20 @@ void Capture::DrawFromParameter(backend::Device device) {
 Tensor Capture::Parameter(const Shape& shape, backend::Device device) {
   parameters_.push_back(
       WithoutElements(shape, device, Str("parameter ", parameters_.size(), " of a program")));
-  return Tensor(context_->NewStorage(parameters_.back()));
+  Tensor parameter(context_->NewStorage(parameters_.back()));
+  made_.emplace_back(parameter.impl()->storage(), parameters_.back());
+  return parameter;
+}
+
+void Capture::UseParameters(absl::Span<const Tensor> parameters) {
+  parameters_.clear();
+  for (const Tensor& parameter : parameters) {
+    const auto made = std::find_if(made_.begin(), made_.end(), [&](const auto& pair) {
+      return pair.first == parameter.impl()->storage();
+    });
+    LAZULI_CHECK(made != made_.end(), "a parameter of another capture");
+    parameters_.push_back(made->second);
+  }
 }
 
 // Those that the program uses of the tensors from outside, and what the function made, behind the
@@ -262,7 +298,11 @@ absl::StatusOr<ProgramPtr> Capture::Finish(absl::Span<const Tensor> results, std
     const Outside::Operands operands(lifted_.get(), tensors);
     context_->LockWithValues(lock, storages, kNoSite, absl::MakeSpan(trace.roots));
   }
-  for (const Context::Checked& checked : context_->checked()) trace.checked.push_back(checked.node);
+  const auto& all_checks = context_->checked();
+  for (std::size_t i = 0; i < all_checks.size(); ++i) {
+    if (i < own_checks_.value_or(0) || i >= first_check_)
+      trace.checked.push_back(all_checks[i].node);
+  }
   const auto functions = FunctionsOf(context_->checked());
   lock.reset();
   TraceGraph(trace);

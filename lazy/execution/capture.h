@@ -12,10 +12,12 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "lazy/program/program.h"
 #include "lazy/tensor/journal.h"
+#include "lazy/tensor/random.h"
 #include "lazy/tensor/tensor.h"
 #include "lowering/emit/emit.h"
 
@@ -42,10 +44,20 @@ class Capture {
   void DrawFromParameter(backend::Device device);
 
   Tensor Parameter(const Shape& shape, backend::Device device);
+  // Of the parameters made so far those of the next program, in this order; the others are not used
+  // by its results.
+  void UseParameters(absl::Span<const Tensor> parameters);
   // The program of these results. `aliases` say which of them may take which parameter's memory.
   // May be called again for other results, perhaps of parameters that are new.
   absl::StatusOr<ProgramPtr> Finish(absl::Span<const Tensor> results, std::string name,
                                     std::vector<hlo::Alias> aliases = {});
+  // Between the two, the thread records where it did before. What was captured stays, so that more
+  // can be computed from it: in the program of results that are recorded after Resume() are the
+  // checks from before Suspend(), which are those of the function, and those from then on. Draws go on
+  // behind those of the function.
+  void Suspend();
+  void Resume();
+
   // After Finish: the arguments for the parameters behind those of Parameter(), unless outside are
   // constants. First the tensors that the function uses, in order of first use, with their history;
   // one whose elements two tensors share is a parameter for each history. Then the data and numbers
@@ -66,6 +78,7 @@ class Capture {
  private:
   class Lifted;
   struct Parameters;
+  void Leave();
   void AddOutside(const Trace& trace, backend::Device device, Parameters& parameters);
   absl::StatusOr<lowering::EmitSignature> SignatureOf(const Trace& trace, backend::Device device);
 
@@ -73,6 +86,12 @@ class Capture {
   std::unique_ptr<Lifted> lifted_;  // null: constants
   Journal journal_;
   std::vector<DataPtr> parameters_;  // of Parameter()
+  std::vector<std::pair<StoragePtr, DataPtr>> made_;
+  bool is_active_ = true;
+  // Of the checks in the context: how many are the function's, and the first one since Resume().
+  std::optional<std::size_t> own_checks_;
+  std::size_t first_check_ = 0;
+  std::optional<Replay> replay_;
   std::vector<DataPtr> written_;
   Tensors outside_;
   bool keeps_draws_ = false;

@@ -9,6 +9,7 @@
 #include "lazuli/execution.h"
 #include "lazuli/memory.h"
 #include "lazuli/ops.h"
+#include "lazy/autograd/backward.h"
 #include "lazy/tensor/interruption.h"
 #include "python/src/bind.h"
 #include "python/src/bindings.h"
@@ -213,16 +214,19 @@ void BindExecution(py::module_& module) {
       "_grad",
       [](const std::vector<Tensor>& outputs, const std::vector<Tensor>& inputs,
          const std::vector<std::optional<Tensor>>& gradients, bool retain_graph, bool create_graph,
-         bool allow_unused) {
+         bool allow_unused, bool is_transposed) {
         const Caller caller;
         py::list list;
         for (Tensor& gradient : grad(outputs, inputs, TensorsGiven(gradients),
-                                     {retain_graph, create_graph, allow_unused}))
+                                     {retain_graph, create_graph, allow_unused, is_transposed}))
           list.append(ToPython(std::move(gradient)));
         return list;
       },
       py::arg("outputs"), py::arg("inputs"), py::arg("gradients"), py::arg("retain_graph"),
-      py::arg("create_graph"), py::arg("allow_unused"));
+      py::arg("create_graph"), py::arg("allow_unused"), py::arg("is_transposed") = false,
+      "Gradients of outputs for inputs. is_transposed: see GradOptions in lazuli/autograd.h.");
+  module.def("_is_transposed", &lazy::IsTransposed,
+             "Whether the innermost backward of this thread is one with is_transposed.");
   module.def(
       "_backward",
       [](const std::vector<Tensor>& outputs, const std::vector<std::optional<Tensor>>& gradients,

@@ -96,6 +96,147 @@ def test_gradcheck():
         assert lz.autograd.gradcheck(f, (w, x))
 
 
+class Cube(lz.autograd.Function):
+    """x, with the gradient of x^3."""
+
+    @staticmethod
+    def forward(ctx, x):
+        ctx.save_for_backward(x)
+        return x.clone()
+
+    @staticmethod
+    def backward(ctx, dy):
+        x, = ctx.saved_tensors
+        return 3 * x * x * dy
+
+
+def unrolled(step, carry, xs):
+    ys = []
+    for i in range(len(xs)):
+        carry, y = step(carry, xs[i])
+        ys.append(y)
+    return carry, lz.stack(ys)
+
+
+def nested(transforms, f):
+    for transform in transforms:
+        f = transform(f)
+    return f
+
+
+# Steps, of the carry, an element and w, with what their history holds of its own.
+STEPS = {
+    "plain": lambda c, v, w: ((w @ c + v).sin(), c * v),
+    "detach": lambda c, v, w: (c * c.detach() * v + w[0] * w[1].detach(), c * v.detach()),
+    "custom": lambda c, v, w: (Cube.apply(c) * w[0], Cube.apply(c * v)),
+    "unused carry": lambda c, v, w: (c + v * v, w @ v * v),
+    "branch": lambda c, v, w: (control.cond(v.sum() > 0, lambda t: (t * v).sin(), lambda t: t * t * w[0], c), c),
+    "lapack": lambda c, v, w: (lz.linalg.solve(w + 3 * lz.eye(2, dtype=w.dtype), c).sin() + v, c),
+}
+
+
+def number_of(run, step):
+    """A function of one tensor, which is part of the first carry, of elements and of what comes from outside."""
+    def f(w):
+        x = lz.cat([w, w * 2, w.sin()])
+        carry, ys = run(lambda c, v: step(c, v, w), w[0], x)
+        return (carry * carry).sum() + (ys * ys).sum()
+    return f
+
+
+@pytest.mark.parametrize("name", STEPS)
+def test_a_scan_has_all_derivatives(name):
+    lz.manual_seed(5)
+    w = lz.randn(2, 2, dtype=lz.float64) * 0.6
+    v = lz.randn(2, 2, dtype=lz.float64)
+
+    def pushed(f):
+        return lambda x: (lz.func.jvp(f, (x,), (v,))[1]).sum()
+
+    def pulled(f):
+        return lambda x: (lz.func.grad(f)(x) * v).sum()
+
+    for chain in ((pulled, pulled), (pushed, pushed), (pulled, pulled, pulled), (pushed, pulled, pushed)):
+        found, wanted = (nested(chain, number_of(run, STEPS[name]))(w) for run in (control.scan, unrolled))
+        assert abs(found.item() - wanted.item()) < 1e-9 * max(1, abs(wanted.item())), (chain, found, wanted)
+
+
+def test_a_reversed_scan_and_a_loop_have_all_derivatives():
+    x = lz.randn(3, dtype=lz.float64)
+
+    def reverse(x):
+        return control.scan(lambda c, v: ((c * v).sin(), c), x.sum(), x, reverse=True)[1].sum()
+
+    def reverse_unrolled(x):
+        return unrolled(lambda c, v: ((c * v).sin(), c), x.sum(), x.flip(0))[1].sum()
+
+    def loop(x):
+        return control.fori_loop(1, 3, lambda i, c: c * c * x[i], x).sum()
+
+    def loop_unrolled(x):
+        return ((x * x * x[1])**2 * x[2]).sum()
+
+    for f, g in ((reverse, reverse_unrolled), (loop, loop_unrolled)):
+        for transform in (lz.func.hessian, lambda h: lz.func.jacfwd(lz.func.jacfwd(lz.func.grad(h)))):
+            close(transform(f)(x), transform(g)(x), 1e-9)
+
+
+def test_a_branch_has_all_derivatives():
+    x = lz.tensor([0.5, -2.0], dtype=lz.float64)
+
+    def chosen(x):
+        return control.cond(x[0] > 0, lambda a: (a * a).sin() * x, lambda a: a, x).sum() + control.switch(
+            1, [lambda a: a, lambda a: a**3 * a.detach()], x).sum()
+
+    def plain(x):
+        return ((x * x).sin() * x).sum() + (x**3 * x.detach()).sum()
+
+    for transform in (lz.func.hessian, lambda h: lz.func.jacrev(lz.func.hessian(h)), lambda h: lz.func.jacfwd(lz.func.jacfwd(h))):
+        close(transform(chosen)(x), transform(plain)(x), 1e-9)
+    close(lz.func.vmap(lz.func.hessian(chosen))(lz.stack([x, -x]))[0], lz.func.hessian(plain)(x), 1e-9)
+
+
+def test_a_while_loop_has_forward_mode():
+    def root(a):
+        return control.while_loop(lambda v: (v * v - a).abs() > 1e-12, lambda v: 0.5 * (v + a / v), a)
+
+    a = lz.tensor(2.0, dtype=lz.float64)
+    one = lz.ones_like(a)
+    value, tangent = lz.func.jvp(root, (a,), (one,))
+    assert abs(value.item() - 2**0.5) < 1e-12 and abs(tangent.item() - 0.5 / 2**0.5) < 1e-9
+    second = lz.func.jvp(lambda x: lz.func.jvp(root, (x,), (one,))[1], (a,), (one,))[1]
+    assert abs(second.item() + 0.25 / 2**1.5) < 1e-6
+    close(lz.func.vmap(lz.func.jacfwd(root))(lz.stack([a, 4 * a])), 0.5 / lz.stack([a, 4 * a]).sqrt(), 1e-9)
+    out, push = lz.func.linearize(root, a)
+    assert abs(push(one * 2).item() - 1 / 2**0.5) < 1e-9
+    n = lz.tensor(3)
+    pushed = lz.func.jacfwd(lambda x: control.fori_loop(0, n, lambda i, c: c * x * c.detach(), x))(a)
+    x, t = 2.0, 1.0
+    for _ in range(3):
+        x, t = x * 2.0 * x, x * (2.0 * t + x)
+    assert pushed.item() == pytest.approx(t)
+    with pytest.raises(RuntimeError, match="while_loop: backward through a loop needs the number of its steps"):
+        lz.func.grad(root)(a)
+
+
+def test_random_steps_have_derivatives_of_the_same_draws():
+    def walk(x):
+        return control.scan(lambda c, v: (c * (v + lz.rand(2, dtype=lz.float64)), c), x, x.repeat(3, 1))[0].sum()
+
+    x, step = lz.tensor([0.5, 1.5], dtype=lz.float64), 1e-5
+
+    def slope(x):
+        lz.manual_seed(2)
+        return lz.func.grad(walk)(x)
+
+    for i in range(2):
+        by = lz.zeros(2, dtype=lz.float64)
+        by[i] = step
+        lz.manual_seed(2)
+        found = lz.func.hessian(walk)(x)[i]
+        close(found, (slope(x + by) - slope(x - by)) / (2 * step), 1e-6)
+
+
 def test_other_bounds_run_the_same_program():
     def powers(n):
         return control.fori_loop(0, n, lambda i, v: v * 2, lz.ones(2))

@@ -240,6 +240,9 @@ struct GradOptions {
   bool retain_graph = false;
   bool create_graph = false;
   bool allow_unused = false;  // an input the outputs do not depend on is no error: undefined
+  // The gradients of the outputs are zeros, and the results are only differentiated for them, which is
+  // forward mode. With create_graph; loops that have no backward then have this derivative.
+  bool is_transposed = false;
 };
 LAZULI_API std::vector<Tensor> grad(const std::vector<Tensor>& outputs,
                                     const std::vector<Tensor>& inputs,

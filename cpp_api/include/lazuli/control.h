@@ -28,8 +28,9 @@ using TensorFunction = std::function<Tensor(const Tensor&)>;
 using TensorsFunction = std::function<std::vector<Tensor>(const std::vector<Tensor>&)>;
 
 // What body makes of the carried tensors, called for as long as cond, which gives one bool, holds
-// for them. The body keeps their shapes and dtypes. Backward through it is an error: scan() and
-// fori_loop() know the number of their steps.
+// for them. The body keeps their shapes and dtypes. It is differentiable in forward mode
+// (lazuli/func.h); backward through it is an error: scan() and fori_loop() know the number of their
+// steps.
 LAZULI_API std::vector<Tensor> while_loop(
     const std::function<Tensor(const std::vector<Tensor>&)>& cond, const TensorsFunction& body,
     const std::vector<Tensor>& init, SourceLocation loc = SourceLocation::current());
@@ -50,8 +51,8 @@ class LAZULI_API LoopBound {
 };
 
 // What body makes of the carried tensors, called with i, an s64 tensor, and them for each i from
-// lower below upper. Other bounds run the same program. Differentiable if both bounds are numbers;
-// the number of steps is then part of the program.
+// lower below upper. Other bounds run the same program. Differentiable if both bounds are numbers, and
+// the number of steps is then part of the program; else in forward mode.
 LAZULI_API std::vector<Tensor> fori_loop(
     const LoopBound& lower, const LoopBound& upper,
     const std::function<std::vector<Tensor>(const Tensor&, const std::vector<Tensor>&)>& body,

@@ -51,6 +51,7 @@ class _Call:
         outputs = [i for i, c in enumerate(cotangents) if c is not None]
         wanted = [i for i, need in enumerate(needed) if need]
         found = []  # which gradients there are; known when the function was called
+        transposed = _C._is_transposed()
 
         def sample(*values):
             inputs = [x.view_as(x) if x.requires_grad else x.detach().requires_grad_(need)
@@ -61,7 +62,8 @@ class _Call:
                          if results[i].requires_grad]
                 sources = [inputs[i] if i < self.count else self.outside[i - self.count]
                            for i in wanted]
-                each = _partial([y for y, _ in pairs], sources, [c for _, c in pairs])
+                each = _partial([y for y, _ in pairs], sources, [c for _, c in pairs],
+                                transposed)
             found[:] = [i for i, g in zip(wanted, each, strict=True) if g is not None]
             return [g for g in each if g is not None]
 
@@ -74,7 +76,7 @@ class _Call:
         return gradients
 
 
-def _partial(outputs, sources, cotangents):
+def _partial(outputs, sources, cotangents, transposed):
     """The gradients for each of the sources as if it did not depend on others: what depends on the
     others passes on through the history that a source has outside. None where there is none."""
     if not outputs:
@@ -90,7 +92,7 @@ def _partial(outputs, sources, cotangents):
 
     hooks = [stop_at(i) for i, x in enumerate(sources) if not x.is_leaf]
     try:
-        found = _C._grad(outputs, sources, cotangents, True, True, True)
+        found = _C._grad(outputs, sources, cotangents, True, True, True, transposed)
     finally:
         for hook in hooks:
             hook.remove()

@@ -18,6 +18,15 @@ def gradients(outputs, inputs, weights, create_graph, strict=False, words="", re
     return tuple(_C.zeros_like(x) if g is None else g for g, x in zip(found, inputs, strict=True))
 
 
+def transposable(outputs, inputs, weights):
+    """gradients() for weights that are zeros, of which only the derivatives for the weights are
+    wanted: those are the products of the Jacobian matrix with tangents."""
+    if not outputs:
+        return tuple(_C.zeros_like(x) for x in inputs)
+    found = _C._grad(list(outputs), list(inputs), list(weights), True, True, True, True)
+    return tuple(_C.zeros_like(x) if g is None else g for g, x in zip(found, inputs, strict=True))
+
+
 def rows(output, inputs, create_graph, strict=False, words=""):
     """The gradients of each element of an output: for each input [*output.shape, *input.shape]."""
     flat, found = output.reshape(-1), []

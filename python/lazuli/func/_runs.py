@@ -13,7 +13,7 @@ from contextlib import contextmanager
 
 from lazuli import _C
 from lazuli._C import Tensor
-from lazuli.autograd._jacobians import gradients
+from lazuli.autograd._jacobians import transposable
 from lazuli.autograd.grad_mode import inference_mode
 from lazuli.func._tree import flatten, tree_map
 
@@ -213,6 +213,5 @@ class Run:
         """(vectors with the shapes of the outputs that depend on inputs, their products with the
         Jacobian matrix). The derivative of the products for the vectors is the matrix."""
         vectors = [self.own(_C.zeros_like(o).detach()) for o in self.outputs if o.requires_grad]
-        products = gradients([o for o in self.outputs if o.requires_grad], self.inputs, vectors,
-                             True)
+        products = transposable([o for o in self.outputs if o.requires_grad], self.inputs, vectors)
         return vectors, products

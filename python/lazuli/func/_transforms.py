@@ -110,9 +110,10 @@ def _check_tuple(name, primals):
 def jvp(func, primals, tangents, *, strict=False, has_aux=False):
     """(func(*primals), the products of the Jacobian matrix with tangents), and aux with has_aux.
 
-    primals is a tuple, and tangents looks like it. There is no forward mode: the matrix is
-    transposed twice, by the gradient of vjp() for its cotangents. strict=True refuses an output
-    that does not depend on the primals.
+    primals is a tuple, and tangents looks like it. The matrix is transposed twice, by the gradient
+    of vjp() for its cotangents; loops and branches of lazuli.control go forward instead, so that of
+    while_loop() has this derivative. Nothing is computed of the cotangents, so a program has only
+    what forward mode has. strict=True refuses an output that does not depend on the primals.
     """
     check_function("jvp", func)
     _check_tuple("jvp", primals)

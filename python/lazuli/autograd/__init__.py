@@ -2,7 +2,7 @@
 
 from lazuli import _C
 from lazuli._C import Tensor
-from lazuli.autograd import function, functional, grad_mode, graph
+from lazuli.autograd import forward_ad, function, functional, grad_mode, graph
 from lazuli.autograd._gradients import backward, grad
 from lazuli.autograd.function import Function, FunctionCtx
 from lazuli.autograd.grad_mode import (detect_anomaly, enable_grad, inference_mode,

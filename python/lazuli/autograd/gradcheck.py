@@ -6,6 +6,7 @@ from lazuli import _C
 from lazuli._C import Tensor
 from lazuli._numpy import np
 from lazuli.autograd._gradients import grad
+from lazuli.autograd.forward_ad import dual_level, make_dual, unpack_dual
 from lazuli.autograd.grad_mode import enable_grad, no_grad
 
 
@@ -78,7 +79,28 @@ def _analytical(outputs, o, inputs, wanted):
     return found
 
 
-def _compare(function, inputs, eps, atol, rtol):
+def _pushed(function, inputs, which, count):
+    """The matrix of each of `count` outputs for one input, a run in forward mode per part of it."""
+    rows = []
+    for at in range(_parts(inputs[which]).size):
+        tangent = _moved(_C.zeros_like(inputs[which].detach()), at, 1)
+        with dual_level():
+            dual = make_dual(inputs[which].detach(), tangent)
+            outputs = _differentiable(function(*inputs[:which], dual, *inputs[which + 1:]))
+            pushed = [unpack_dual(y).tangent for y in outputs]
+        rows.append([np.zeros(_parts(y).size) if t is None else _parts(t)
+                     for y, t in zip(outputs, pushed, strict=True)])
+    return ([np.array(column) for column in zip(*rows, strict=True)] if rows else
+            [None] * count)
+
+
+def _check(found, expected, o, i, atol, rtol, mode):
+    if not np.allclose(found, expected, rtol, atol):
+        raise GradcheckError(f"{mode}Jacobian mismatch for output {o} with respect to input {i},\n"
+                             f"numerical:{expected}\nanalytical:{found}\n")
+
+
+def _compare(function, inputs, eps, atol, rtol, backward, forward):
     wanted = [i for i, x in enumerate(inputs) if isinstance(x, Tensor) and x.requires_grad]
     if not wanted:
         raise ValueError("gradcheck expects at least one input tensor to require gradient, but "
@@ -91,13 +113,15 @@ def _compare(function, inputs, eps, atol, rtol):
     with enable_grad():
         outputs = _differentiable(function(*inputs))
     numerical = [_numerical(function, list(inputs), i, eps) for i in wanted]
-    for o in range(len(outputs)):
+    for column, i in enumerate(wanted if forward else []):
+        for o, found in enumerate(_pushed(function, list(inputs), i, len(outputs))):
+            if numerical[column]:
+                _check(found, numerical[column][o], o, i, atol, rtol, "In forward mode: ")
+    for o in range(len(outputs) if backward else 0):
         for column, (i, found) in enumerate(zip(wanted, _analytical(outputs, o, inputs, wanted),
                                                 strict=True)):
-            expected = numerical[column][o] if numerical[column] else found
-            if not np.allclose(found, expected, rtol, atol):
-                raise GradcheckError(f"Jacobian mismatch for output {o} with respect to input "
-                                     f"{i},\nnumerical:{expected}\nanalytical:{found}\n")
+            if numerical[column]:
+                _check(found, numerical[column][o], o, i, atol, rtol, "")
 
 
 def gradcheck(func, inputs, *, eps=1e-6, atol=1e-5, rtol=1e-3, raise_exception=True, nondet_tol=0.0,
@@ -107,15 +131,16 @@ def gradcheck(func, inputs, *, eps=1e-6, atol=1e-5, rtol=1e-3, raise_exception=T
     """Whether gradients of func at the inputs that require one are those of central differences.
 
     |a - n| <= atol + rtol * |n| for every part of every derivative. raise_exception: a difference
-    is a GradcheckError. Gradients of complex numbers are compared by both parts. The other
-    arguments are PyTorch's: there are no forward-mode and batched gradients to check, runs repeat
-    bit for bit, and fast_mode is as exact as without.
+    is a GradcheckError. Gradients of complex numbers are compared by both parts. check_forward_ad
+    compares products with tangents (forward_ad), too. The other arguments are PyTorch's: there are
+    no batched gradients to check, runs repeat bit for bit, and fast_mode is as exact as without.
     """
-    if check_forward_ad or check_batched_forward_grad:
-        raise NotImplementedError("gradcheck: there are no forward-mode gradients")
+    if check_batched_forward_grad:
+        raise NotImplementedError("gradcheck: there are no batched forward-mode gradients")
     try:
-        if check_backward_ad:
-            _compare(func, list(_tuple(inputs)), eps, atol, rtol)
+        if check_backward_ad or check_forward_ad:
+            _compare(func, list(_tuple(inputs)), eps, atol, rtol, check_backward_ad,
+                     check_forward_ad)
     except GradcheckError:
         if raise_exception:
             raise
@@ -128,9 +153,7 @@ def gradgradcheck(func, inputs, grad_outputs=None, *, eps=1e-6, atol=1e-5, rtol=
                   check_undefined_grad=True, check_grad_dtypes=False, check_batched_grad=False,
                   check_fwd_over_rev=False, check_rev_over_rev=True, fast_mode=False, masked=False):
     """gradcheck() of func's gradients as functions of the inputs and of the outputs' gradients,
-    which are random unless given."""
-    if check_fwd_over_rev:
-        raise NotImplementedError("gradgradcheck: there are no forward-mode gradients")
+    which are random unless given; check_fwd_over_rev compares their products with tangents."""
     inputs = _tuple(inputs)
     if grad_outputs is None:
         outputs = [t for t in _differentiable(func(*inputs)) if t.requires_grad]
@@ -153,4 +176,5 @@ def gradgradcheck(func, inputs, grad_outputs=None, *, eps=1e-6, atol=1e-5, rtol=
         return tuple(g for g in found if g is not None)
 
     return gradcheck(slopes, (*inputs, *grad_outputs), eps=eps, atol=atol, rtol=rtol,
-                     raise_exception=raise_exception, nondet_tol=nondet_tol)
+                     raise_exception=raise_exception, nondet_tol=nondet_tol,
+                     check_forward_ad=check_fwd_over_rev, check_backward_ad=check_rev_over_rev)

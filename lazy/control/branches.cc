@@ -80,7 +80,7 @@ class DifferentiatedBranches {
     for (std::size_t i = 0; i < of_functions_; ++i)
       if (wanted[i]) wanted_.push_back(i);
     const GradModeGuard no_history(false);
-    gradients_ = GradientStages();
+    refused_ = WhyNotDifferentiable([&] { gradients_ = GradientStages(); });
     for (const Stage& stage : gradients_) PositionsIn(outside_, stage.outside, Match::kElements);
   }
 
@@ -101,6 +101,7 @@ class DifferentiatedBranches {
     return saved;
   }
   Tensors Backward(const Tensors& saved, absl::Span<const Tensor> dys) const {
+    ThrowIfError(refused_);
     const std::vector<Stage> stages = GradEnabled() ? GradientStages() : gradients_;
     Tensors cotangents;
     for (const std::size_t i : results_) {
@@ -216,6 +217,7 @@ class DifferentiatedBranches {
   std::size_t of_functions_ = 0;  // how many are of functions
   std::vector<std::size_t> operands_, wanted_, results_;  // that have derivatives
   std::vector<Stage> gradients_;
+  absl::Status refused_;  // not OK: why there are none
 };
 
 Tensors RunBranches(const TracedBranches& branches, const BranchTensors& given) {

@@ -21,6 +21,7 @@ struct ScanGradient {
   // step is given behind the elements. Gives: cotangents of the carried tensors, the sums; gradients
   // of the elements.
   Stage step;
+  absl::Status refused;                 // not OK: why there is no such step
   Positions carried, elements, others;  // that get gradients
   Positions further;                    // the results that have cotangents, of all
 };
@@ -80,8 +81,10 @@ TracedValues BackwardStep(const TracedScan& scan, const ScanGradient& gradient, 
 ScanGradient TraceGradient(const TracedScan& scan, bool of_kept) {
   ScanGradient gradient;
   FindWanted(scan, gradient);
-  gradient.step = scan.trace->Continue(scan.trace->name() + "_gradient",
-                                       [&] { return BackwardStep(scan, gradient, of_kept); });
+  gradient.refused = WhyNotDifferentiable([&] {
+    gradient.step = scan.trace->Continue(scan.trace->name() + "_gradient",
+                                         [&] { return BackwardStep(scan, gradient, of_kept); });
+  });
   return gradient;
 }
 
@@ -89,6 +92,7 @@ ScanGradient TraceGradient(const TracedScan& scan, bool of_kept) {
 Positions UsedCarried(const TracedScan& scan, const ScanGradient& gradient) {
   const std::size_t first = gradient.carried.size() + gradient.others.size();
   Positions used;
+  if (!gradient.refused.ok()) return used;
   for (std::size_t i = 0; i < scan.carried; ++i)
     if (gradient.step.Uses(first + i)) used.push_back(i);
   return used;
@@ -171,6 +175,7 @@ Tensors DifferentiatedScan::Backward(const Tensors& saved, absl::Span<const Tens
       std::any_of(of_kept.begin(), of_kept.end(), [](const Tensor& dy) { return dy.defined(); });
   const ScanGradient gradient =
       GradEnabled() || has_kept ? TraceGradient(scan_, has_kept) : gradient_;
+  ThrowIfError(gradient.refused);
   if (UsedCarried(scan_, gradient).size() > kept_.size())
     ThrowRecordError(scan_.name, ir::Internal("backward uses a carried tensor that was not kept"));
   ScanTensors given;

@@ -180,6 +180,16 @@ Tensors TangentsOf(const Tensors& results, const Tensors& wanted, const Tensors&
   return made;
 }
 
+absl::Status WhyNotDifferentiable(absl::FunctionRef<void()> trace) {
+  try {
+    trace();
+  } catch (const StatusError& error) {
+    if (!absl::IsUnimplemented(error.status())) throw;
+    return error.status();
+  }
+  return absl::OkStatus();
+}
+
 std::vector<std::size_t> WithHistory(const Tensors& tensors) {
   std::vector<std::size_t> positions;
   for (std::size_t i = 0; i < tensors.size(); ++i) {

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "absl/functional/function_ref.h"
+#include "absl/status/status.h"
 #include "absl/types/span.h"
 
 #include "lazy/control/programs.h"
@@ -83,6 +84,10 @@ using TracingPtr = std::shared_ptr<Tracing>;
 Tensors GradientsOf(const Tensors& results, const Tensors& cotangents, const Tensors& wanted);
 // The tangents of the results of floats, for tangents of what `wanted` are.
 Tensors TangentsOf(const Tensors& results, const Tensors& wanted, const Tensors& tangents);
+
+// Traces a derivative. The error of what has none, which is one of backward, and not of the call that
+// records the function.
+absl::Status WhyNotDifferentiable(absl::FunctionRef<void()> trace);
 
 // Which of the tensors are of floats and have a history: those that get a gradient.
 std::vector<std::size_t> WithHistory(const Tensors& tensors);

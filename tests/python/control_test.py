@@ -413,6 +413,25 @@ print([round(v, 4) for v in sums.tolist() + w.grad.flatten().tolist()], n.item()
 """
 
 
+def test_a_while_loop_deep_inside_refuses_backward_alone():
+    """Loops inside record their backward where they are recorded, since they do not know whether somebody wants it."""
+    def grown(c):
+        return control.while_loop(lambda s: s.sum() < 5, lambda s: s * 2, c)
+
+    def of_scan(x):
+        return control.fori_loop(0, 2, lambda i, c: control.scan(lambda c, _: (grown(c), c), c, None, length=2)[0], x)
+
+    def of_branch(x):
+        return control.fori_loop(0, 2, lambda i, c: control.cond(c.sum() > 0, grown, lambda c: c, c), x)
+
+    for f in (of_scan, of_branch):
+        x = lz.tensor([1.0, 0.5])
+        assert f(x).tolist() == [4, 2]
+        assert lz.func.jvp(f, (x,), (lz.tensor([1.0, 3.0]),))[1].tolist() == [4, 12]
+        with pytest.raises(lz.Error, match="while_loop: backward through a loop needs the number of its steps"):
+            f(x.requires_grad_()).sum().backward()
+
+
 def test_every_device_has_the_same_values():
     outputs = set()
     for device in ("cpu", "interpreter", "npu"):

@@ -80,6 +80,18 @@ bool Fits(const Algorithm& algorithm, const Batch& batch, const Tensor& p,
   return batch.parameters[0].device() == p.device();
 }
 
+// What a step did, for steps that are replayed: copies of its batches, whose gradients are the
+// parameters, since only shapes and dtypes of gradients matter to numbers.
+inline std::vector<Batch> BatchesOfReplay(const std::vector<Batch>& batches) {
+  std::vector<Batch> copies;
+  for (const Batch& batch : batches) {
+    if (batch.empty()) continue;
+    copies.push_back(batch);
+    copies.back().gradients = batch.parameters;
+  }
+  return copies;
+}
+
 // For each struct of options: its algorithm; Error(kInvalidArgument) for those out of range; the
 // update, which makes states and counts the step in batch.numbers.
 #define LAZULI_ALGORITHM(Options)                         \

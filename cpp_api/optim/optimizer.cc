@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstdio>
+#include <memory>
 #include <optional>
 #include <string>
 #include <utility>
@@ -14,6 +15,7 @@
 #include "lazuli/autograd.h"
 #include "lazuli/execution.h"
 #include "lazuli/internal/fail.h"
+#include "lazuli/internal/host_action.h"
 #include "lazuli/internal/text.h"
 #include "lazuli/optim.h"
 #include "lazuli/serialize.h"
@@ -64,6 +66,53 @@ struct Optimizer::Recorded {
   internal::UpdateOutcome outcome;
   std::vector<double> numbers;                            // before it, of all parameters
   std::vector<std::pair<std::size_t, std::size_t>> made;  // states: which, of which parameter
+
+  class Again;
+};
+
+// A step that is replayed.
+class Optimizer::Recorded::Again final : public internal::HostAction {
+ public:
+  explicit Again(Optimizer& optimizer) : optimizer_(optimizer) {}
+
+  void Keep() {
+    batches_ = BatchesOfReplay(optimizer_.batches_);
+    num_parameters_ = optimizer_.parameters_.size();
+  }
+  void TakeNumbers() override {
+    optimizer_.Settle();
+    if (optimizer_.parameters_.size() != num_parameters_) return;
+    for (Batch& batch : batches_) {
+      if (!IsAsItWas(batch)) return;
+      batch.numbers = optimizer_.numbers_[batch.indices[0]];
+      optimizer_.Update(batch, optimizer_.groups_[batch.group].options());
+    }
+  }
+  void Commit() override {
+    optimizer_.Remember(internal::UpdateOutcome::OfRecording());
+    for (const Batch& batch : batches_) optimizer_.Keep(batch);
+  }
+  const void* actor() const override { return &optimizer_; }
+
+ private:
+  bool IsAsItWas(const Batch& batch) const {
+    const std::vector<double>& numbers = optimizer_.numbers_[batch.indices[0]];
+    for (std::size_t k = 0; k < batch.indices.size(); ++k) {
+      const std::size_t i = batch.indices[k];
+      if (optimizer_.numbers_[i] != numbers) return false;
+      for (std::size_t s = 0; s < batch.states.size(); ++s) {
+        const Tensor& state = optimizer_.states_[s][i];
+        if (state.defined() != batch.states[s][k].defined() ||
+            (state.defined() && !state.is_same(batch.states[s][k])))
+          return false;
+      }
+    }
+    return true;
+  }
+
+  Optimizer& optimizer_;
+  std::vector<Batch> batches_;
+  std::size_t num_parameters_ = 0;
 };
 
 ParamGroup::ParamGroup(const ParamGroup& other)
@@ -162,6 +211,10 @@ void Optimizer::step(SourceLocation loc) {
   } clear{batches_};
   update_.RunFirst(algorithm_.name, loc);
   Settle();
+  std::shared_ptr<Recorded::Again> again;  // others than foreach_ functions record all that they do
+  if (internal::HostActionScope::IsWatched() && !algorithm_.matrices)
+    again = std::make_shared<Recorded::Again>(*this);
+  const internal::HostActionScope acts(again);
   internal::UpdateOutcome outcome = internal::UpdateOutcome::OfRecording();
   std::size_t first = 0;
   for (std::size_t g = 0; g < groups_.size(); ++g) {
@@ -179,6 +232,7 @@ void Optimizer::step(SourceLocation loc) {
   if (together) together->commit();
   Remember(std::move(outcome));
   for (const Batch& batch : batches_) Keep(batch);
+  if (again) again->Keep();
   clear.done = true;
   if (!batches_.empty() && !batches_[0].empty()) update_.Set();
 }

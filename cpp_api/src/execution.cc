@@ -9,6 +9,7 @@
 #include "lazuli/internal/pending_update.h"
 #include "lazy/execution/sync.h"
 #include "lazy/tensor/context.h"
+#include "lazy/tensor/watch.h"
 
 namespace lazuli {
 
@@ -87,6 +88,9 @@ UpdateOutcome::~UpdateOutcome() {
 }
 
 UpdateOutcome UpdateOutcome::OfRecording() {
+  if (lazy::Watch* const watch = lazy::Watch::Current();
+      watch != nullptr && !watch->has_open_action()) [[unlikely]]
+    watch->Refuse("counts on the host what a failed run takes back");
   lazy::Context& context = lazy::Context::Current();
   UpdateOutcome outcome;
   const lazy::Context::Lock lock(context);

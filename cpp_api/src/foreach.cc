@@ -7,6 +7,7 @@
 #include "cpp_api/src/operands.h"
 #include "ir/support/pool.h"
 #include "lazy/ops/optim/foreach.h"
+#include "lazy/tensor/watch.h"
 
 namespace lazuli {
 namespace {
@@ -61,12 +62,35 @@ class Update {
   template <class Op>
   lazy::Tensors Record(Op op) {
     const lazy::GradModeGuard no_grad(false);
+    if (lazy::NumbersOnly* const only = lazy::NumbersOnly::Current()) [[unlikely]]
+      return TakeNumbers(op, *only);
+    if (lazy::Watch* const watch = lazy::Watch::Current()) [[unlikely]]
+      watch->Numbers(numbers_, HashOf(op));
     ir::PooledVector<lazy::Operand> in(numbers_.begin(), numbers_.end());
     in.insert(in.end(), tensors_.get().begin(), tensors_.get().end());
     return lazy::RecordInto(op, in, targets_);
   }
 
  private:
+  template <class Op>
+  static uint64_t HashOf(const Op& op) {
+    ir::KeyWriter key;
+    key.Text(Op::kName);
+    op.VisitAttrs([&](std::string_view, const auto& value) { key.Append(value); });
+    return key.Hash();
+  }
+  // Of an update that is replayed: nothing is recorded.
+  template <class Op>
+  lazy::Tensors TakeNumbers(const Op& op, lazy::NumbersOnly& only) const {
+    only.Mix(HashOf(op));
+    for (const ir::Value& number : numbers_) {
+      const bool is_cell = number.node->kind() == ir::NodeKind::kScalar;
+      only.Mix(is_cell ? 1 : 0);
+      if (is_cell) only.Add(static_cast<const lazy::ScalarNode&>(*number.node).cell());
+    }
+    return {};
+  }
+
   std::string_view op_;
   BorrowedList parameters_, tensors_, targets_;  // tensors_: of all lists, in order
   ir::PooledVector<ir::Value> numbers_;
@@ -206,6 +230,9 @@ Tensor foreach_clip_norm_(const TensorList& tensors, const Scalar& max_norm, dou
     Update update("foreach_clip_norm", tensors);
     update.Number(max_norm);
     update.List("tensor", tensors, /*target=*/true);
+    if (lazy::NumbersOnly::Current() != nullptr)
+      lazy::ThrowRecordError("foreach_clip_norm",
+                             ir::Internal("only an optimiser's update is replayed"));
     return update.Record(lazy::ForeachClipNormOp{std::isinf(order) ? 0 : order})[0];
   });
 }

@@ -252,6 +252,9 @@ Tensor& Tensor::set_requires_grad(bool on, SourceLocation loc) {
       throw lazy::StatusError(ir::FailedPrecondition(
           "set_requires_grad: the tensor was made in inference mode; clone() it first"));
     }
+    if (lazy::Watch* const watch = lazy::Watch::Current();
+        watch != nullptr && meta.requires_grad != on) [[unlikely]]
+      watch->NoteChange(*tensor.impl(), "requires_grad");
     meta.requires_grad = on;
   });
   return *this;
@@ -259,6 +262,8 @@ Tensor& Tensor::set_requires_grad(bool on, SourceLocation loc) {
 
 Tensor Tensor::grad() const {
   if (!defined()) return {};
+  if (lazy::Watch* const watch = lazy::Watch::Current()) [[unlikely]]
+    watch->NoteGradUse(*TensorAccess::Impl(*this));
   const lazy::Tensor* place = lazy::GradPlace(TensorAccess::Borrow(*this));
   return place == nullptr ? Tensor() : TensorAccess::Wrap(*place);
 }

@@ -12,6 +12,7 @@
 #include "lazy/execution/sync.h"
 #include "lazy/tensor/outside.h"
 #include "lazy/tensor/tape.h"
+#include "lazy/tensor/watch.h"
 
 namespace lazuli::lazy {
 namespace {
@@ -156,6 +157,8 @@ Capture::Capture(FromOutside from_outside)
                   : std::make_unique<Lifted>(from_outside == FromOutside::kParameters)),
       journal_(lifted_.get()) {
   if (lifted_) (void)Context::Current();  // makes it: what is outside is recorded there
+  if (Watch* const watch = Watch::Current(); watch != nullptr && !lifted_) [[unlikely]]
+    watch->Refuse("traces a program with the elements of tensors");
   context_->set_journal(&journal_);
   outer_ = Context::Exchange(context_);
 }

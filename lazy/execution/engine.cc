@@ -19,6 +19,7 @@
 #include "lazy/tensor/interruption.h"
 #include "lazy/tensor/outside.h"
 #include "lazy/tensor/site_span.h"
+#include "lazy/tensor/watch.h"
 
 namespace lazuli::lazy {
 namespace {
@@ -28,6 +29,8 @@ class ExecutionEngine final : public Engine {
   using Engine::Sync;
   absl::Status Sync(Context& context, bool wait, SyncReason reason,
                     absl::FunctionRef<void()> then) override {
+    if (Watch* const watch = Watch::Current()) [[unlikely]]
+      watch->NoteSync(context);
     LAZULI_RETURN_IF_ERROR(ir::ForkError());
     LAZULI_RETURN_IF_ERROR(Context::CheckNotEnding());
     LAZULI_RETURN_IF_ERROR(CheckRuns(context));
@@ -65,6 +68,7 @@ class ExecutionEngine final : public Engine {
   }
 
   absl::StatusOr<Literal> Read(Context& context, Storage& storage) override {
+    NoteRead();
     ScopedTimer timer(Timer::kTransferFromDevice);
     LAZULI_ASSIGN_OR_RETURN(const Context::Contents contents, context.ContentsOf(storage));
     if (!contents.data) return ScalarLiteral(contents.leaf);
@@ -73,6 +77,7 @@ class ExecutionEngine final : public Engine {
   }
 
   absl::StatusOr<backend::BufferPtr> ReadBuffer(Context& context, Storage& storage) override {
+    NoteRead();
     LAZULI_ASSIGN_OR_RETURN(const Context::Contents contents, context.ContentsOf(storage));
     if (!contents.data) return NumberBuffer(*contents.leaf.node, storage);
     return Wait(context, *contents.data);
@@ -81,6 +86,11 @@ class ExecutionEngine final : public Engine {
   void WaitForRuns() override { Executor::WaitForAll(nullptr); }
 
  private:
+  static void NoteRead() {
+    if (Watch* const watch = Watch::Current()) [[unlikely]]
+      watch->NoteRead();
+  }
+
   // A new tensor that is updated by what an earlier run's check decides has no old data that such an
   // update could leave, and programs are the same whether or not the check holds: it is waited for.
   static absl::Status WaitForDoubtful(Context& context) {

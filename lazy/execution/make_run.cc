@@ -45,14 +45,14 @@ DoubtfulInputs DoubtfulInputsOf(const Run& run) {
 
 // What the outputs are written over, for a run that does not take them. An array that the program does
 // not read is kept for that only where a check of this run or of an earlier one may fail.
-void FillUpdates(const Context& context, const SyncState& state, bool may_fail, Run& run) {
+void FillUpdates(absl::Span<const RootOfRun> roots, bool may_fail, Run& run) {
   absl::flat_hash_map<const DataHandle*, int32_t> inputs;  // made where the program does not say
-  run.updates.resize(state.roots.size());
-  for (std::size_t o = 0; o < state.roots.size(); ++o) {
-    if (state.roots[o] == nullptr) continue;  // nobody wants it
+  run.updates.resize(roots.size());
+  for (std::size_t o = 0; o < roots.size(); ++o) {
+    if (!roots[o].is_wanted) continue;
     Run::Update& update = run.updates[o];
-    update.of_view = state.roots[o]->view() != nullptr;
-    const DataHandle* const old = state.replaced[o];
+    update.of_view = roots[o].is_view;
+    const DataHandle* const old = roots[o].replaced;
     if (old == nullptr) continue;
     const int32_t leaf = run.program->updates[o];
     if (leaf >= 0 && run.inputs[static_cast<std::size_t>(leaf)].get() == old) {
@@ -66,7 +66,7 @@ void FillUpdates(const Context& context, const SyncState& state, bool may_fail, 
     if (const auto input = inputs.find(old); input != inputs.end())
       update.input = input->second;
     else if (may_fail)
-      update.kept = context.Replaced(*state.roots[o]);
+      update.kept = DataPtr(const_cast<DataHandle*>(old));
   }
 }
 
@@ -108,6 +108,27 @@ absl::Status CheckMemory(const CachedProgram& program, const SyncState& state,
   return ir::AtSite(Prefixed(status, Str(program.name(), ": ")), CurrentSite());
 }
 
+void CompleteRun(absl::Span<const RootOfRun> roots,
+                 absl::FunctionRef<const Shape&(std::size_t)> shape, Run& run) {
+  run.number = NextRunNumber();
+  const DoubtfulInputs doubtful = DoubtfulInputsOf(run);
+  const bool may_fail = !run.program->checks().empty() || !doubtful.empty();
+  FillUpdates(roots, may_fail, run);
+  run.told = Fault::Told();
+  run.outcome = run.context->outcome_or_null();
+  run.outputs.reserve(roots.size());
+  for (std::size_t o = 0; o < roots.size(); ++o)
+    run.outputs.push_back(MakeIntrusive<DataHandle>(shape(o), run.device));
+  for (std::size_t o = 0; o < roots.size(); ++o) {
+    if (roots[o].before >= 0 && roots[o].is_wanted)
+      run.updates[o].kept = run.outputs[static_cast<std::size_t>(roots[o].before)];
+  }
+  // Backwards: what an update is written over may be a result with a higher number.
+  for (std::size_t o = may_fail ? run.outputs.size() : 0; o-- > 0;) {
+    if (IsDoubtful(run, o, doubtful)) run.outputs[o]->SetDoubtful();
+  }
+}
+
 Executor::Entry MakeRun(Context& context, absl::Span<const Context::Checked> checked,
                         backend::Device device, const SyncState& state, CachedProgramPtr program) {
   const Trace& trace = state.trace;
@@ -117,7 +138,6 @@ Executor::Entry MakeRun(Context& context, absl::Span<const Context::Checked> che
   run.device = device;
   run.context = IntrusivePtr<Context>(&context);
   run.site = CurrentSite();
-  run.number = NextRunNumber();
   run.inputs.reserve(trace.data.size());
   for (const Node* leaf : trace.data)
     run.inputs.push_back(static_cast<const DataNode*>(leaf)->data());
@@ -125,24 +145,18 @@ Executor::Entry MakeRun(Context& context, absl::Span<const Context::Checked> che
   for (const Node* leaf : trace.scalars)
     run.scalars.push_back(static_cast<const ScalarNode*>(leaf)->cell());
   FillChecks(checked, state, run);
-  const DoubtfulInputs doubtful = DoubtfulInputsOf(run);
-  const bool may_fail = !run.program->checks().empty() || !doubtful.empty();
-  FillUpdates(context, state, may_fail, run);
   for (const lowering::EmittedNaN& value : run.program->nans)
     run.nans.push_back({trace.nodes[value.node]->site(), {}, trace.nodes[value.node]->order()});
-  run.told = Fault::Told();
-  run.outcome = context.outcome_or_null();
-  run.outputs.reserve(trace.roots.size());
-  for (const Value& root : trace.roots)
-    run.outputs.push_back(MakeIntrusive<DataHandle>(root.shape(), device));
-  for (std::size_t o = 0; o < state.before.size(); ++o) {
-    if (state.before[o] >= 0 && state.roots[o] != nullptr)
-      run.updates[o].kept = run.outputs[static_cast<std::size_t>(state.before[o])];
+  PooledVector<RootOfRun> roots;
+  roots.reserve(state.roots.size());
+  for (std::size_t o = 0; o < state.roots.size(); ++o) {
+    const Storage* const root = state.roots[o];
+    const int32_t before = o < state.before.size() ? state.before[o] : -1;
+    roots.push_back(
+        {state.replaced[o], before, root != nullptr, root != nullptr && root->view() != nullptr});
   }
-  // Backwards: what an update is written over may be a result with a higher number.
-  for (std::size_t o = may_fail ? run.outputs.size() : 0; o-- > 0;) {
-    if (IsDoubtful(run, o, doubtful)) run.outputs[o]->SetDoubtful();
-  }
+  const auto shape = [&](std::size_t o) -> const Shape& { return trace.roots[o].shape(); };
+  CompleteRun(roots, shape, run);
   return entry;
 }
 

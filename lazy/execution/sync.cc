@@ -118,7 +118,7 @@ class ContextSync {
 // The pending values of the device that need a program become the roots of the trace.
 absl::Status ContextSync::CollectRoots(backend::Device device) {
   auto& [last_program, last_recompile, trace, key, devices, pending, here, hidden, forgotten, roots,
-         replaced, before, checked_at] = state_;
+         replaced, before, checked_at, listener] = state_;
   trace.Clear();
   roots.clear();
   replaced.clear();
@@ -241,7 +241,7 @@ void ContextSync::ResolveHidden() {
 absl::Status ContextSync::SyncDevice(backend::Device device) {
   LAZULI_RETURN_IF_ERROR(CollectRoots(device));
   auto& [last_program, last_recompile, trace, key, devices, pending, here, hidden, forgotten, roots,
-         replaced, before, checked_at] = state_;
+         replaced, before, checked_at, listener] = state_;
   if (roots.empty() && trace.checked.empty()) return absl::OkStatus();
   absl::StatusOr<CachedProgramPtr> program = ProgramFor(device);
   if (absl::IsResourceExhausted(program.status())) {  // all is as it was
@@ -273,6 +273,8 @@ absl::Status ContextSync::SyncDevice(backend::Device device) {
     const ir::TraceSpan span(ir::SpanKind::kQueue, "queue", run.front().number);
     executor.Admit();
   }
+  if (state_.listener != nullptr) [[unlikely]]
+    state_.listener->Runs(context_, state_, run.front());
   // From here on nothing fails: a storage with a handle has a run that will set it.
   for (std::size_t i = 0; i < roots.size(); ++i) {
     if (roots[i] != nullptr) context_.Resolve(*roots[i], run.front().outputs[i]);

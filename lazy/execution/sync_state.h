@@ -14,6 +14,18 @@
 
 namespace lazuli::lazy {
 
+struct Run;
+struct SyncState;
+
+// Sees each run that a sync makes, under the context's lock, before it is queued.
+class RunListener {
+ public:
+  virtual void Runs(const Context& context, const SyncState& state, const Run& run) = 0;
+
+ protected:
+  ~RunListener() = default;
+};
+
 struct SyncState {
   CachedProgramPtr last_program;
   std::optional<Recompile> last_recompile;
@@ -30,6 +42,7 @@ struct SyncState {
   // By check that was recorded, in their order: the position of its node in the trace.
   static constexpr uint32_t kNowhere = UINT32_MAX;
   std::vector<uint32_t> checked_at;
+  RunListener* listener = nullptr;
 };
 
 }  // namespace lazuli::lazy

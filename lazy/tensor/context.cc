@@ -18,6 +18,7 @@
 #include "lazy/tensor/outside.h"
 #include "lazy/tensor/site_scope.h"
 #include "lazy/tensor/status_error.h"
+#include "lazy/tensor/watch.h"
 
 namespace lazuli::lazy {
 namespace {
@@ -555,6 +556,8 @@ void Context::DataToWaitFor(PooledVector<DataPtr>& result) const {
 }
 
 StoragePtr Context::Snapshot(Storage& storage) {
+  if (Watch* const watch = Watch::Current()) [[unlikely]]
+    watch->Touch(storage);
   if (Owns(storage)) [[likely]] {
     const Lock lock(*this);
     Value value = ValueOf(storage, CurrentSite());

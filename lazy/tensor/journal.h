@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "lazy/tensor/tensor.h"
+#include "lazy/tensor/watch.h"
 
 namespace lazuli::lazy {
 
@@ -56,10 +57,14 @@ class Journal {
 // For whoever changes the gradient or the storage of a tensor: notes what it is, if this thread traces.
 // Throws FailedPrecondition if the trace may not change tensors from outside.
 inline void NoteGrad(TensorImpl& tensor) {
+  if (Watch* const watch = Watch::Current()) [[unlikely]]
+    watch->NoteGrad(tensor);
   if (Journal* const journal = Context::Current().journal()) [[unlikely]]
     journal->NoteGrad(tensor);
 }
 inline void NoteStorage(TensorImpl& tensor) {
+  if (Watch* const watch = Watch::Current()) [[unlikely]]
+    watch->NoteChange(tensor, "the data");
   if (Journal* const journal = Context::Current().journal()) [[unlikely]]
     journal->NoteStorage(tensor);
 }

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "ir/support/runtime.h"
+#include "lazy/tensor/watch.h"
 
 namespace lazuli::lazy {
 
@@ -24,6 +25,8 @@ PhiloxState GeneratorState::Get() const {
 }
 
 PhiloxState GeneratorState::Exchange(PhiloxState state) {
+  if (Watch* const watch = Watch::Current()) [[unlikely]]
+    watch->Refuse("sets the state of a random generator");
   const std::lock_guard lock(mutex_);
   return std::exchange(state_, state);
 }
@@ -39,6 +42,8 @@ void GeneratorState::ReplaceIf(PhiloxState from, PhiloxState state) {
 }
 
 uint64_t RandomSeed() {
+  if (Watch* const watch = Watch::Current()) [[unlikely]]
+    watch->Refuse("draws a number for the host");
   const PhiloxState state = ReservePhilox(2);
   // SplitMix64's mixer: neighbouring offsets give unrelated seeds.
   uint64_t z = state.seed + (state.offset + 1) * 0x9e3779b97f4a7c15;

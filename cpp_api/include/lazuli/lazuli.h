@@ -3,6 +3,7 @@
 
 #include "lazuli/amp.h"
 #include "lazuli/autograd.h"
+#include "lazuli/compile.h"
 #include "lazuli/control.h"
 #include "lazuli/data.h"
 #include "lazuli/debug.h"

@@ -16,6 +16,7 @@
 #include "lazy/tensor/context.h"
 #include "lazy/tensor/function_scope.h"
 #include "lazy/tensor/outside.h"
+#include "lazy/tensor/watch.h"
 
 namespace lazuli::lazy {
 namespace {
@@ -33,6 +34,12 @@ void CheckOperands(std::string_view op, absl::Span<const Operand> in, backend::D
       ThrowRecordError(op, InvalidArgument("operands are on different devices: ", device.ToString(),
                                            " and ", here.ToString(), "; move one with to()"));
     }
+  }
+}
+
+void TouchAll(Watch& watch, absl::Span<const Operand> in) {
+  for (const Operand& x : in) {
+    if (x.tensor() != nullptr) watch.Touch(*x.tensor());
   }
 }
 
@@ -60,6 +67,10 @@ uint32_t WhatIs(const Node& node) {
 // another.
 bool Replace(Storage& target, Storage& value, std::optional<uint64_t> version) {
   Context& context = Context::Current();
+  if (Watch* const watch = Watch::Current()) [[unlikely]] {
+    watch->Touch(target);
+    watch->Touch(value);
+  }
   Storage& written = target.written();
   if (context.Owns(written) && context.Owns(value)) [[likely]] {
     Value now;  // and then the old one, which is released after the lock
@@ -177,6 +188,8 @@ Recorder::Recorder(absl::Span<const Operand> in, backend::Device device, std::st
     : context_(Context::Current()), device_(device) {
   CheckOperands(op, in, device_);
   values_.reserve(in.size());
+  if (Watch* const watch = Watch::Current()) [[unlikely]]
+    TouchAll(*watch, in);
   const SiteId site = CurrentSite();
   lock_.emplace(context_);
   for (const Operand& x : in) {
@@ -252,6 +265,8 @@ void Recorder::FinishOver(NodePtr node, const Tensor& target) {
   const uint32_t what = WhatIs(*node);
   if (checks_) [[unlikely]]
     AddChecked(*node);
+  if (Watch* const watch = Watch::Current()) [[unlikely]]
+    watch->TouchLocked(target.storage());
   const Value old = context_.Write(target.storage(), {std::move(node), 0});
   context_.history.Add(what, context_.pending_count());
   is_long_ = context_.history.due();
@@ -290,7 +305,7 @@ void Recorder::AddChecked(const Node& node) {
 }
 
 void Recorder::SyncLongGraph() {
-  if (DeferredWrites::Current() != nullptr) return;
+  if (DeferredWrites::Current() != nullptr || Watch::Current() != nullptr) return;
   {
     const Context::Lock lock(context_);
     if (!context_.history.CutHere()) return;
@@ -407,6 +422,8 @@ void CheckFollows(std::string_view op, const Tensor& target) {
 void BecomeView(std::string_view op, const Tensor& x, const Tensor& view) {
   if (GradEnabled() && x.impl()->base() != nullptr && x.requires_grad()) CheckFollows(op, x);
   const Edge history = GradEdge(view);
+  if (Watch* const watch = Watch::Current()) [[unlikely]]
+    watch->NoteChange(*x.impl(), "the dims");
   x.impl()->BecomeView(view.impl()->storage());
   if (history) SetHistory(*x.impl(), history.node, history.index);
 }

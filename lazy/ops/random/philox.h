@@ -8,6 +8,7 @@
 #include "lazy/ops/core/op.h"
 #include "lazy/tensor/random.h"
 #include "lazy/tensor/sampled_draws.h"
+#include "lazy/tensor/watch.h"
 
 namespace lazuli::lazy {
 
@@ -48,6 +49,8 @@ Tensor RecordRandom(T op, int64_t reserved, backend::Device device, Generator& g
   };
   const std::array<Value, 4> slots{slot(state.seed), slot(state.seed >> 32), slot(state.offset),
                                    slot(state.offset >> 32)};
+  if (Watch* const watch = Watch::Current()) [[unlikely]]
+    watch->Draw(generator, reserved, slots);
   absl::InlinedVector<Operand, 6> in(operands.begin(), operands.end());
   const Tensors traced = TracedWords(generator, state, After(state, reserved));
   if (traced.empty()) [[likely]]

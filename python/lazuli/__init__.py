@@ -49,6 +49,7 @@ from lazuli.amp.autocast_mode import (
     set_autocast_cpu_dtype, set_autocast_cpu_enabled, set_autocast_dtype, set_autocast_enabled)
 from lazuli.autograd import (enable_grad, inference_mode, is_anomaly_check_nan_enabled,
                              is_anomaly_enabled, no_grad, set_grad_enabled)
+from lazuli._replay import compile
 from lazuli.random import Generator, default_generator, manual_seed
 from lazuli.serialization import load, save
 from lazuli.sparse import (mm as spmm, sparse_compressed_tensor, sparse_coo, sparse_coo_tensor,

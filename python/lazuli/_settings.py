@@ -118,18 +118,11 @@ def set_flush_denormal(mode):
     return False
 
 
-def compile(model=None, *, fullgraph=False, dynamic=None, backend=None, mode=None, options=None,
-            disable=False):
-    """Returns the model or function itself: its recorded ops are compiled at each sync. As a
-    decorator, it takes only the options."""
-    return compile if model is None else model
-
-
 def warn_cuda(what):
     warnings.warn(f"{what}: there is no GPU, so it is off", stacklevel=3)
 
 
-FUNCTIONS = [are_deterministic_algorithms_enabled, compile, get_default_device,
+FUNCTIONS = [are_deterministic_algorithms_enabled, get_default_device,
              get_deterministic_debug_mode, get_float32_matmul_precision, get_num_threads,
              is_deterministic_algorithms_warn_only_enabled, is_warn_always_enabled,
              set_default_device, set_default_tensor_type, set_deterministic_debug_mode,

@@ -1,13 +1,15 @@
-"""PyTorch's compiler of Python, whose place the recording takes: functions and modules are given
-back as they are.
+"""jit(function): calls of the function are replayed, as those of compile(); also a decorator.
 
-What is recorded is compiled at each sync, whoever calls it. Programs cannot be saved to files;
-state_dict() has the parameters.
+PyTorch's compiler of Python has these names, too: script() and trace() give functions and modules
+back as they are, since what is recorded is compiled at each sync, whoever calls it. Programs cannot
+be saved to files; state_dict() has the parameters.
 """
 
 import contextlib
+import sys
+import types
 
-from lazuli import _C
+from lazuli import _C, _replay
 from lazuli._C.nn import Module
 
 ScriptModule = Module
@@ -64,3 +66,14 @@ def _no_files(*arguments, **named):
 
 
 save = load = _no_files
+
+
+class _Jit(types.ModuleType):
+    """This module, which is a function as well."""
+
+    def __call__(self, function=None, *, fullgraph=False, donate_argnames=()):
+        """compile() with these options."""
+        return _replay.compile(function, fullgraph=fullgraph, donate_argnames=donate_argnames)
+
+
+sys.modules[__name__].__class__ = _Jit

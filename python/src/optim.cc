@@ -5,14 +5,17 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "cpp_api/optim/algorithms.h"
+#include "lazuli/internal/host_action.h"
 #include "python/src/bind.h"
 #include "python/src/bindings.h"
+#include "python/src/gil.h"
 
 namespace lazuli::python {
 namespace {
@@ -113,7 +116,7 @@ struct Recorded {
 // What an optimiser keeps between steps besides what Python sees.
 struct Stepper {
   lazuli::internal::PendingUpdate update;
-  std::vector<Recorded> recorded;  // oldest first
+  std::vector<Recorded> recorded;             // oldest first
   std::vector<Batch> batches;                 // between steps they are empty
   std::vector<std::vector<PyObject*>> dicts;  // of each batch's parameters; null: none yet
   std::vector<std::vector<PyObject*>> owners;
@@ -291,10 +294,111 @@ void Remember(Stepper& stepper, Recorded step) {
   stepper.recorded.push_back(std::move(step));
 }
 
+// --- steps that are replayed
+
 template <class O>
-void Step(const py::list& groups, const py::dict& state, Stepper& stepper) {
+const Algorithm& TheAlgorithm() {
   static const Algorithm& algorithm = AlgorithmOf(O());
-  static const Keys keys{Interned(algorithm.numbers), Interned(algorithm.states)};
+  return algorithm;
+}
+template <class O>
+const Keys& TheKeys() {
+  static const Keys keys{Interned(TheAlgorithm<O>().numbers), Interned(TheAlgorithm<O>().states)};
+  return keys;
+}
+
+template <class O>
+class StepAgain final : public lazuli::internal::HostAction {
+ public:
+  StepAgain(py::list groups, py::dict state, py::object stepper)
+      : groups_(std::move(groups)), state_(std::move(state)), stepper_(std::move(stepper)) {}
+  ~StepAgain() override {
+    const AcquiredGil gil;
+    groups_.release().dec_ref();
+    state_.release().dec_ref();
+    stepper_.release().dec_ref();
+    parts_.clear();
+  }
+  StepAgain(const StepAgain&) = delete;
+  StepAgain& operator=(const StepAgain&) = delete;
+
+  // What the step did, whose batches are still there.
+  void Keep(const Recorded& step) {
+    const std::vector<Batch> batches = optim::BatchesOfReplay(TheStepper().batches);
+    for (std::size_t i = 0; i < batches.size(); ++i) {
+      parts_.push_back({batches[i], step.batches[i]});
+      is_whole_ = is_whole_ && step.batches[i].dicts.size() == batches[i].parameters.size();
+    }
+    num_groups_ = groups_.size();
+  }
+  void TakeNumbers() override {
+    const AcquiredGil gil;
+    Settle(TheStepper(), state_.ptr());
+    if (groups_.size() != num_groups_) return;
+    for (Part& part : parts_) {
+      if (is_whole_ ? !IsAsItWas(part) : !TheAlgorithm<O>().numbers.empty()) return;
+      PyObject* group = PyList_GET_ITEM(groups_.ptr(), static_cast<Py_ssize_t>(part.batch.group));
+      Update(part.batch, LoadOptions<O>(TheAlgorithm<O>().name, group));
+    }
+  }
+  void Commit() override {
+    const AcquiredGil gil;
+    const Keys& keys = TheKeys<O>();
+    Recorded step{lazuli::internal::UpdateOutcome::OfRecording(), &keys, {}};
+    for (Part& part : parts_) {
+      part.of.after = part.batch.numbers;
+      part.of.made.clear();
+      for (std::size_t n = 0; n < keys.numbers.size(); ++n) {
+        const py::float_ number(part.batch.numbers[n]);
+        for (const py::object& dict : part.of.dicts)
+          SetDictItem(dict.ptr(), keys.numbers[n], number.ptr());
+      }
+      step.batches.push_back(part.of);
+    }
+    Remember(TheStepper(), std::move(step));
+  }
+  const void* actor() const override { return stepper_.ptr(); }
+
+ private:
+  struct Part {
+    Batch batch;
+    Recorded::Of of;
+  };
+
+  Stepper& TheStepper() const { return stepper_.cast<Stepper&>(); }
+  // The numbers and states are those of one batch still; takes the numbers.
+  bool IsAsItWas(Part& part) {
+    const Algorithm& algorithm = TheAlgorithm<O>();
+    Stepper& stepper = TheStepper();
+    for (std::size_t i = 0; i < part.of.dicts.size(); ++i) {
+      PyObject* const dict = part.of.dicts[i].ptr();
+      if (PyDict_GetItemWithError(state_.ptr(), part.of.owners[i].ptr()) != dict) return false;
+      LoadState(algorithm, TheKeys<O>(), dict, stepper);
+      if (i == 0) part.batch.numbers = stepper.numbers;
+      if (stepper.numbers != part.batch.numbers) return false;
+      for (std::size_t s = 0; s < stepper.states.size(); ++s) {
+        const Tensor& now = stepper.states[s];
+        const Tensor& then = part.batch.states[s][i];
+        if (now.defined() != then.defined() || (now.defined() && !now.is_same(then))) return false;
+      }
+    }
+    part.of.before = part.batch.numbers;
+    return true;
+  }
+
+  py::list groups_;
+  py::dict state_;
+  py::object stepper_;
+  std::vector<Part> parts_;
+  std::size_t num_groups_ = 0;
+  bool is_whole_ = true;  // each parameter has a state
+};
+
+template <class O>
+void Step(const py::list& groups, const py::dict& state, const py::object& stepper_object) {
+  static const Algorithm& algorithm = TheAlgorithm<O>();
+  static const Keys& keys = TheKeys<O>();
+  Stepper& stepper = stepper_object.cast<Stepper&>();
   const Caller caller;
   struct Clear {
     Stepper& stepper;
@@ -306,6 +410,10 @@ void Step(const py::list& groups, const py::dict& state, Stepper& stepper) {
   } const clear{stepper};
   stepper.update.RunFirst(algorithm.name, SourceLocation::current());
   Settle(stepper, state.ptr());
+  std::shared_ptr<StepAgain<O>> again;  // others than foreach_ functions record all that they do
+  if (lazuli::internal::HostActionScope::IsWatched() && !algorithm.matrices)
+    again = std::make_shared<StepAgain<O>>(groups, state, stepper_object);
+  const lazuli::internal::HostActionScope acts(again);
   Recorded step{lazuli::internal::UpdateOutcome::OfRecording(), &keys, {}};
   Gather(algorithm, keys, groups.ptr(), state.ptr(), stepper);
   if (stepper.batches.empty() || stepper.batches[0].empty()) return;
@@ -331,6 +439,7 @@ void Step(const py::list& groups, const py::dict& state, Stepper& stepper) {
     Keep(algorithm, keys, state.ptr(), batch, stepper.dicts[i], stepper.owners[i]);
     Complete(step.batches[i], batch, stepper.owners[i], state.ptr());
   }
+  if (again) again->Keep(step);
   Remember(stepper, std::move(step));
   stepper.update.Set();
 }

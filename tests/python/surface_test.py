@@ -57,6 +57,7 @@ ELSEWHERE = {
     "`with`, and calls of modules, which enter them": r"NameScope::current|nn::Module::(enter|kind_of)",
     "attributes register themselves": r"nn::Module::(register_modules|replace|unregister)|nn::name",
     "copy.deepcopy()": r"nn::clone",
+    "compile(), and what it returns": r"Compiled(::\w+)?|CompileOptions",
     "templates of C++": r"Tensor::requires|nn::(Layer|AnyModule(::\w+)?)|nn::internal::.*|internal::.*",
     "the common base of BatchNorm1d and BatchNorm2d, which have what it has": r"nn::BatchNorm(::forward)?",
     "the common bases of recurrent layers and cells: RNNBase and RNNCellBase in Python": r"nn::Recurrent(Layer|Cell)(::\w+)?",

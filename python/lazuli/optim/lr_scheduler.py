@@ -6,12 +6,15 @@ step(epoch) and SequentialLR, which restarts a schedule, use the closed form. Ch
 rate does not compile anything.
 """
 
+import functools
 import math
+import threading
 import types
 import warnings
 from bisect import bisect_right
 from collections import Counter
 
+from lazuli import _C
 from lazuli._C import Tensor
 from lazuli.optim.optimizer import Optimizer, number, shown
 
@@ -59,6 +62,28 @@ def _mark_steps(optimizer):
         optimizer.register_step_post_hook(mark)
 
 
+_inside = threading.local()  # `step`: whether a step of a schedule is made around this one
+
+
+def _replayed(step):
+    """A step that a replay of a compiled function, which has it, makes again (docs/compile.md)."""
+
+    @functools.wraps(step)
+    def stepped(self, *args, **kwargs):
+        if not _C._is_watched() or getattr(_inside, "step", False):
+            return step(self, *args, **kwargs)
+        if args or kwargs:
+            _C._refuse_replay("gives a schedule's step a number")
+        _inside.step = True
+        try:
+            step(self, *args, **kwargs)
+        finally:
+            _inside.step = False
+        return _C._call_again(self, functools.partial(step, self))
+
+    return stepped
+
+
 class LRScheduler:
     """The base of schedules.
 
@@ -68,6 +93,11 @@ class LRScheduler:
     _is_initial = False
     _inside_step = False
     _left_out = ("optimizer",)  # of state_dict()
+
+    def __init_subclass__(cls, **kwargs):
+        super().__init_subclass__(**kwargs)
+        if "step" in vars(cls):
+            cls.step = _replayed(cls.step)
 
     def __init__(self, optimizer, last_epoch=-1):
         _check_optimizer(optimizer)
@@ -101,6 +131,8 @@ class LRScheduler:
 
     def get_last_lr(self):
         """The present rate of each group."""
+        if _C._is_watched():
+            _C._refuse_replay("asks a schedule for its rates")
         return self._last_lr
 
     def get_lr(self):
@@ -114,6 +146,7 @@ class LRScheduler:
     def _rates(self):
         raise NotImplementedError
 
+    @_replayed
     def step(self, epoch=None):
         """Advances to the next step, or to the given epoch."""
         if self._step_count == 1 and not self.optimizer._opt_called:

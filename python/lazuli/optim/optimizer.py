@@ -154,6 +154,8 @@ class Optimizer:
 
         Changing it compiles nothing.
         """
+        if _C._is_watched():
+            _C._refuse_replay("asks an optimiser for its learning rate")
         return self.param_groups[0]["lr"]
 
     @lr.setter

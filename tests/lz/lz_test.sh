@@ -167,7 +167,7 @@ expect_out_has "ran sync"
 [[ $out != *"ran record"* ]] || fail "record was not named"
 run ./lz bench sink
 expect_code 1
-expect_one_sentence "no benchmark sink; there are record sync lenet npu parse compile_time second_process python_record"
+expect_one_sentence "no benchmark sink; there are record sync replay lenet npu parse compile_time second_process python_record"
 run ./lz bench --busy sync
 expect_one_sentence "--busy goes with --peers"
 fake python3 <<<'exit 1'

@@ -7,6 +7,7 @@
 
 #include "ir/hlo/text/parser.h"
 #include "lowering/transforms/batch_rules.h"
+#include "lowering/transforms/custom_rules.h"
 
 namespace lazuli::lowering {
 namespace {
@@ -35,11 +36,28 @@ Shape BatchedWithLayout(const BatchScope& s, const Shape& shape) {
   return batched.WithLayout(order);
 }
 
+// What the user's rule for batches computes.
+BatchValue ByUserRule(BatchScope& s, const hlo::Instruction& i, const CustomCallRules& rules,
+                      BatchValues operands) {
+  std::vector<bool> batched;
+  std::vector<Op> arguments;
+  for (const BatchValue& operand : operands) {
+    batched.push_back(operand.batched);
+    arguments.push_back(operand.op);
+  }
+  const auto module = rules.batch(i, batched, s.size());
+  if (!module.ok()) return s.Error(module.status());
+  const Op all = s.b.Call(hlo::AddCopy(**module, *s.b.module()), arguments);
+  return s.Split(i.shape().IsTuple() ? all : s.b.GetTupleElement(all, 0), true);
+}
+
 }  // namespace
 
 BatchValue BatchCustomCall(BatchScope& s, const hlo::Instruction& i, BatchValues operands) {
   hlo::CustomCallAttrs attrs = i.attrs_as<hlo::CustomCallAttrs>();
   const std::string_view target = attrs.custom_call_target;
+  if (const auto rules = FindCustomCallRules(target); rules != nullptr && rules->batch)
+    return ByUserRule(s, i, *rules, operands);
   if (i.HasSideEffect()) {
     return s.Error(
         Unimplemented("vmap: custom call ", target, " has side effects and no rule for batches"));

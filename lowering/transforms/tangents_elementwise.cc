@@ -2,6 +2,7 @@
 #include <utility>
 
 #include "ir/support/status.h"
+#include "lowering/transforms/custom_rules.h"
 #include "lowering/transforms/formula.h"
 #include "lowering/transforms/tangents.h"
 
@@ -124,6 +125,26 @@ Duals RngTangent(TangentStep& s) {
   return s.With((ta + (tb - ta) * ((y - a) / ZeroAsOne(b - a))).op);
 }
 
+namespace {
+
+// By a rule of the user's, of arrays alone.
+Duals UserTangent(TangentStep& s, const CustomCallRules& rules) {
+  std::vector<Op> operands, tangents;
+  for (const Dual& part : s.AllParts()) {
+    operands.push_back(part.x);
+    if (HasTangents(part.x.shape()))
+      tangents.push_back(part.active() ? part.t : s.b.ZerosLike(part.x));
+  }
+  const std::vector<Op> made = CustomTangents(s.b, s.i, rules, operands, s.results(), tangents);
+  std::vector<Op> of_results;
+  std::size_t next = 0;
+  for (const Op result : s.results())
+    of_results.push_back(HasTangents(result.shape()) && next < made.size() ? made[next++] : Op());
+  return s.With(of_results);
+}
+
+}  // namespace
+
 Duals CustomCallTangent(TangentStep& s) {
   const std::string& target = s.i.attrs_as<hlo::CustomCallAttrs>().custom_call_target;
   // Annotations of how an array is laid out on devices.
@@ -132,6 +153,9 @@ Duals CustomCallTangent(TangentStep& s) {
       target == "annotate_device_placement")
     return LinearTangent(s);
   if (target == "TopK" || target == "mhlo.topk") return TopkTangent(s);
+  if (const auto rules = FindCustomCallRules(target);
+      rules != nullptr && (rules->tangent || rules->cotangent))
+    return UserTangent(s, *rules);
   return s.Error(Unimplemented("no derivative of custom-call \"", target, "\""));
 }
 

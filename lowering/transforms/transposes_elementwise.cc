@@ -165,11 +165,4 @@ absl::Status TransposePad(TransposeStep& s) {
   return absl::OkStatus();
 }
 
-absl::Status TransposeCollectivePermute(TransposeStep& s) {
-  auto attrs = s.i.attrs_as<hlo::PermuteAttrs>();
-  for (auto& [source, target] : attrs.source_target_pairs) std::swap(source, target);
-  s.Give(0, s.b.Add(Opcode::kCollectivePermute, {s.ct()}, attrs));
-  return absl::OkStatus();
-}
-
 }  // namespace lazuli::lowering

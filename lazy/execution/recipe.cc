@@ -120,6 +120,8 @@ std::string WhyNotOwners(const Recipe& recipe, absl::Span<const Tensor> argument
                                        : owner.impl.get();
     const AutogradMeta* const meta = impl->autograd();
     const bool has_grad = meta != nullptr && meta->grad.defined();
+    if (meta != nullptr && meta->hooks && !meta->hooks->empty())
+      return Str("a tensor ", impl->storage()->shape(), " has a hook of its gradient");
     if (has_grad == owner.had_grad) continue;
     return Str("a tensor ", impl->storage()->shape(),
                has_grad ? " has a gradient that it had not" : " has no gradient, which it had");

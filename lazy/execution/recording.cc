@@ -230,6 +230,9 @@ int32_t Recording::OwnerOf(TensorImpl& tensor) {
     if (arguments_[i].impl() == &tensor) owner.argument = static_cast<int32_t>(i);
   }
   if (owner.argument < 0) owner.impl = IntrusivePtr<TensorImpl>(&tensor);
+  if (const AutogradMeta* const meta = tensor.autograd();
+      meta != nullptr && meta->hooks && !meta->hooks->empty())
+    Refuse("calls a hook of a gradient");
   const IntrusivePtr<TensorImpl> grad = GradOf(tensor);
   owner.had_grad = static_cast<bool>(grad);
   recipe_->owners.push_back(std::move(owner));

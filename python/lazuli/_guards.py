@@ -18,7 +18,7 @@ from lazuli._C.nn import Module
 from lazuli.nn.module import _named_buffers, _named_parameters
 from lazuli.optim.algorithms import _InCpp
 from lazuli.optim.lr_scheduler import LRScheduler
-from lazuli.optim.optimizer import Optimizer
+from lazuli.optim.optimizer import Optimizer, _after_all, _before_all
 
 MOST = 20_000  # values that are looked at
 _MOST_BYTES = 1 << 16  # of an array of NumPy
@@ -237,7 +237,7 @@ class Snapshot:
         self._guard(attributes, names, tuple(attributes[name] for name in names), path, False)
         self._guard(value.param_groups, (), tuple(value.param_groups), path)
         found = []
-        for hooks in (value._before_step, value._after_step):
+        for hooks in (value._before_step, value._after_step, _before_all, _after_all):
             self._guard(hooks, tuple(hooks), tuple(hooks.values()), path)
             found += [(hook, f"a hook of {path}") for hook in hooks.values()]
         for group in value.param_groups:

@@ -387,6 +387,26 @@ def test_random_numbers_are_those_of_the_plain_loop():
     assert [same(a, b) for a, b in zip(again, plain, strict=True)] == [True] * 7
 
 
+def test_hooks_of_gradients_are_seen():
+    weight = lz.ones(2, requires_grad=True)
+
+    def f(x):
+        weight.grad = None
+        (weight * x).sum().backward()
+
+    compiled = lz.compile(f)
+    for _ in range(4):
+        compiled(lz.ones(2))
+    handle = weight.register_hook(lambda gradient: gradient * 10)
+    for _ in range(3):
+        compiled(lz.ones(2))
+        assert weight.grad.tolist() == [10, 10]
+    handle.remove()
+    for _ in range(3):
+        compiled(lz.ones(2))
+        assert weight.grad.tolist() == [1, 1]
+
+
 def test_threads():
     weight = lz.ones(3)
     compiled = lz.compile(lambda x: x @ weight)

@@ -5,6 +5,7 @@
 #include "lazuli/autograd.h"
 #include "lazuli/debug.h"
 #include "lazuli/internal/fail.h"
+#include "lazuli/internal/host_action.h"
 
 namespace lazuli::amp {
 namespace {
@@ -55,6 +56,7 @@ bool GradScaler::step(optim::Optimizer& optimizer, SourceLocation loc) {
 }
 
 void GradScaler::update(std::optional<double> new_scale, SourceLocation loc) {
+  internal::RefuseReplay("updates a GradScaler, which a replay would not; update it outside");
   if (!options_.enabled) return;
   if (finite_.empty()) Refuse("no optimiser was stepped since the last update()", loc);
   const bool good = std::all_of(finite_.begin(), finite_.end(), [](auto& of) { return of.second; });

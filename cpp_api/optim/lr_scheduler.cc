@@ -7,6 +7,7 @@
 
 #include "cpp_api/optim/options.h"
 #include "lazuli/internal/fail.h"
+#include "lazuli/internal/host_action.h"
 #include "lazuli/internal/text.h"
 
 namespace lazuli::optim {
@@ -48,6 +49,7 @@ double LRScheduler::base(std::size_t group) const {
 
 void LRScheduler::set_step(std::int64_t step, SourceLocation loc) {
   const SiteScope site(loc);
+  internal::RefuseReplay("steps a schedule, which a replay would not; step it outside");
   std::vector<double> rates;
   for (std::size_t g = 0; g < optimizer_.groups_.size(); ++g)
     rates.push_back(lr_at(step, g));  // may throw
@@ -293,6 +295,7 @@ bool ReduceLROnPlateau::IsBetter(double metric) const {
 }
 
 void ReduceLROnPlateau::step(double metric) {
+  internal::RefuseReplay("steps a schedule, which a replay would not; step it outside");
   if (IsBetter(metric)) {
     best_ = metric;
     bad_steps_ = 0;

@@ -141,5 +141,9 @@ HostActionScope::~HostActionScope() {
   if (is_open_ && watch != nullptr) watch->Close();
 }
 
+void RefuseReplay(const char* does) {
+  if (lazy::Watch* const watch = lazy::Watch::Current(); watch != nullptr) watch->Refuse(does);
+}
+
 }  // namespace internal
 }  // namespace lazuli

@@ -125,7 +125,7 @@ struct CompileOptions {
   std::string name = "a compiled function";  // in messages
   // Arguments, counted tensor by tensor, whose elements each call takes: results of their shape get
   // their memory. Who reads such a tensor afterwards gets an error.
-  std::vector<std::int64_t> donate;
+  std::vector<std::int64_t> donate = {};
 };
 
 // A function with the calls of it that are known. Its arguments are tensors, vectors of tensors,

@@ -138,6 +138,22 @@ TEST(CompileTest, AReadIsRefusedWithItsLine) {
   EXPECT_THAT(f.explain(), HasSubstr("compile_test.cc"));
 }
 
+TEST(CompileTest, AScheduleInsideIsSteppedInEachCall) {
+  Tensor w = ones({2}).requires_grad_();
+  optim::SGD optimizer({w}, {.lr = 1});
+  optim::StepLR schedule(optimizer, {.step_size = 2});
+  const auto step = compile([&](const Tensor& x) {
+    optimizer.zero_grad();
+    (w * x).sum().backward();
+    optimizer.step();
+    schedule.step();
+  });
+  for (int i = 0; i < 6; ++i) step(ones({2}));
+  EXPECT_EQ(schedule.steps(), 6);
+  EXPECT_EQ(step.replays(), 0);
+  EXPECT_THAT(step.explain(), HasSubstr("it steps a schedule, which a replay would not"));
+}
+
 TEST(CompileTest, AFailedCheckTakesNoUpdates) {
   Tensor count = zeros({}), table = zeros({3, 1});
   const auto f = compile([&](const Tensor& index) {

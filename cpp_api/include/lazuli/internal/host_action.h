@@ -36,4 +36,8 @@ class LAZULI_API HostActionScope {
   bool is_open_ = false;
 };
 
+// If a compiled function is being recorded, it is not replayed, since it does this on the host ("steps a
+// schedule"): it is called each time.
+LAZULI_API void RefuseReplay(const char* does);
+
 }  // namespace lazuli::internal

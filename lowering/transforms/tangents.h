@@ -5,6 +5,8 @@
 // inputs that have one. Integers and pred never have tangents.
 #pragma once
 
+#include <optional>
+#include <string_view>
 #include <vector>
 
 #include "absl/types/span.h"
@@ -86,5 +88,13 @@ Duals ConditionalTangent(TangentStep& s);
 Duals CallTangent(TangentStep& s);
 Duals CustomCallTangent(TangentStep& s);
 Duals AllReduceTangent(TangentStep& s);
+
+// Of a custom call of LAPACK (lapack_*_ffi and torch_xla's names); none for other targets and routines.
+std::optional<Duals> LapackTangent(TangentStep& s, std::string_view target);
+
+// Parts of rules of linear algebra: the tangent of a Cholesky factor, and dB - op(dA) X, which a triangular
+// system is to be solved for.
+Op CholeskyFactorTangent(Builder& b, Op result, Op tangent, bool lower);
+Op SolvedRightSide(TangentStep& s, const hlo::TriangularSolveAttrs& attrs);
 
 }  // namespace lazuli::lowering

@@ -153,6 +153,7 @@ Duals CustomCallTangent(TangentStep& s) {
       target == "annotate_device_placement")
     return LinearTangent(s);
   if (target == "TopK" || target == "mhlo.topk") return TopkTangent(s);
+  if (std::optional<Duals> made = LapackTangent(s, target)) return *std::move(made);
   if (const auto rules = FindCustomCallRules(target);
       rules != nullptr && (rules->tangent || rules->cotangent))
     return UserTangent(s, *rules);

@@ -29,7 +29,8 @@ TOLERANCE = {"float64": 1e-7, "complex128": 1e-7, "float32": 2e-3, "complex64": 
 INSIDE = {"bf16[": 6e-2, " f16[": 2e-2, " f32[": 2e-3, " c64[": 2e-3, "f8e": 0.5}
 # What Lazuli has no derivative of: a part of the error, and why.
 REFUSED = {
-    "custom-call": "calls of LAPACK and others have no rules",
+    "no derivative of custom-call": "general eigenvalues, the Schur form and others have no rules",
+    "singular vectors of full matrices": "as in JAX",
     "while loop whose number of steps is not known": "as in JAX, reverse mode needs the number",
     "no derivative of scatter by multiply": "as in JAX, indices must be unique",
 }

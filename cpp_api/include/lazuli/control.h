@@ -29,8 +29,8 @@ using TensorsFunction = std::function<std::vector<Tensor>(const std::vector<Tens
 
 // What body makes of the carried tensors, called for as long as cond, which gives one bool, holds
 // for them. The body keeps their shapes and dtypes. It is differentiable in forward mode
-// (lazuli/func.h); backward through it is an error: scan() and fori_loop() know the number of their
-// steps.
+// (GradOptions::is_transposed); backward through it is an error: scan() and fori_loop() know the
+// number of their steps.
 LAZULI_API std::vector<Tensor> while_loop(
     const std::function<Tensor(const std::vector<Tensor>&)>& cond, const TensorsFunction& body,
     const std::vector<Tensor>& init, SourceLocation loc = SourceLocation::current());

@@ -30,7 +30,7 @@ ELSEWHERE = {
     "names of devices": r"DeviceType",
     "numpy()": r"Tensor::accessor|(TensorAccessor|AccessorView)(::\w+)?",
     "options are keyword arguments": r"(\w+::)*\w+(Options|Step)|optim::(Configured|OptimizerOptions|OptionsOf|VisitOptions)(::\w+)?",
-    "aggregates that calls return are dicts, tuples, numbers": r"StateDict(::\w+)?|LoadReport|MemoryStats|Flag|debug::(Frame|LiveTensors|MemoryPlan|PlannedArray|ProgramMemory|ProgramStats|Recompile)|profiler::(Event|Row)|"
+    "aggregates that calls return are dicts, tuples, numbers": r"StateDict(::\w+)?|func::(ValueAndGrad|Vjp|Jvp)|LoadReport|MemoryStats|Flag|debug::(Frame|LiveTensors|MemoryPlan|PlannedArray|ProgramMemory|ProgramStats|Recompile)|profiler::(Event|Row)|"
                                                                     r"nn::AdaptiveLogSoftmaxOutput",
     "words, keyword arguments, and `with`, which sees errors": r"profiler::(by|Options|StepTrace::cancel)|func::Randomness",
     "Python's exceptions": r"Error(::(code|msg|what_without_backtrace))?",

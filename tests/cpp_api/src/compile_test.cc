@@ -22,7 +22,7 @@ namespace {
 using testing::ElementsAre;
 using testing::HasSubstr;
 
-std::vector<float> Floats(const Tensor& x) { return x.to_vector<float>(); }
+std::vector<float> ElementsOf(const Tensor& x) { return x.to_vector<float>(); }
 
 TEST(CompileTest, TheThirdCallIsReplayed) {
   int runs = 0;
@@ -32,7 +32,7 @@ TEST(CompileTest, TheThirdCallIsReplayed) {
   });
   for (int i = 0; i < 6; ++i) {
     const Tensor x = rand({3, 3}), y = rand({3, 3});
-    EXPECT_EQ(Floats(f(x, y)), Floats(relu(x.matmul(y)) * 0.5 + x)) << i;
+    EXPECT_EQ(ElementsOf(f(x, y)), ElementsOf(relu(x.matmul(y)) * 0.5 + x)) << i;
   }
   EXPECT_EQ(runs, 2);
   EXPECT_EQ(f.replays(), 4);
@@ -55,8 +55,8 @@ TEST(CompileTest, ArgumentsThatAreNoTensorsAndTuplesOfResults) {
   });
   for (const double by : {2.0, 2.0, 2.0, 3.0, 3.0, 3.0, 2.0}) {
     const auto [a, b] = f(std::vector{ones({2}), ones({2})}, by, true);
-    EXPECT_THAT(Floats(a), ElementsAre(by, by));
-    EXPECT_THAT(Floats(b), ElementsAre(2, 2));
+    EXPECT_THAT(ElementsOf(a), ElementsAre(by, by));
+    EXPECT_THAT(ElementsOf(b), ElementsAre(2, 2));
   }
   EXPECT_EQ(f.replays(), 3);
 }
@@ -86,8 +86,8 @@ TEST(CompileTest, ATrainingStepIsTheLoopsBitForBit) {
       values.push_back(loss.item<float>());
     }
     for (const Tensor& p : parameters) {
-      for (const float v : Floats(p)) values.push_back(v);
-      for (const float v : Floats(p.grad())) values.push_back(v);
+      for (const float v : ElementsOf(p)) values.push_back(v);
+      for (const float v : ElementsOf(p.grad())) values.push_back(v);
     }
     if (compiled) {
       EXPECT_GE(call.replays(), 15) << call.explain();
@@ -110,11 +110,11 @@ TEST(CompileTest, WritesAndAliases) {
     const Tensor x = ones({2}), y = full({2}, 2);
     const auto [same, twice] = f(x, y);
     EXPECT_TRUE(same.is_same(x));
-    EXPECT_THAT(Floats(x), ElementsAre(3, 3));
-    EXPECT_THAT(Floats(twice), ElementsAre(6, 6));
+    EXPECT_THAT(ElementsOf(x), ElementsAre(3, 3));
+    EXPECT_THAT(ElementsOf(twice), ElementsAre(6, 6));
   }
   const Tensor x = ones({2});
-  EXPECT_THAT(Floats(std::get<1>(f(x, x))), ElementsAre(4, 4));
+  EXPECT_THAT(ElementsOf(std::get<1>(f(x, x))), ElementsAre(4, 4));
   EXPECT_EQ(f.replays(), 2);
 }
 
@@ -133,7 +133,7 @@ TEST(CompileTest, OtherShapesAndModesAreRecordedAndExplained) {
 
 TEST(CompileTest, AReadIsRefusedWithItsLine) {
   const auto f = compile([](const Tensor& x) { return x * x.sum().item<float>(); });
-  for (int i = 1; i < 5; ++i) EXPECT_THAT(Floats(f(full({1}, i))), ElementsAre(i * i));
+  for (int i = 1; i < 5; ++i) EXPECT_THAT(ElementsOf(f(full({1}, i))), ElementsAre(i * i));
   EXPECT_EQ(f.replays(), 0);
   EXPECT_THAT(f.explain(), HasSubstr("compile_test.cc"));
 }
@@ -163,7 +163,7 @@ TEST(CompileTest, AFailedCheckTakesNoUpdates) {
   for (int i = 0; i < 4; ++i) f(tensor({0}));
   sync();
   EXPECT_EQ(count.item<float>(), 4);
-  EXPECT_THROW(Floats(f(tensor({7}))), Error);
+  EXPECT_THROW(ElementsOf(f(tensor({7}))), Error);
   EXPECT_EQ(count.item<float>(), 4);
   f(tensor({1}));
   EXPECT_EQ(count.item<float>(), 5);
@@ -183,9 +183,9 @@ TEST(CompileTest, DonatedArgumentsGiveTheirMemory) {
     if (i > 2) {
       EXPECT_EQ(metrics::counter("buffer.donations"), before + 1) << i;
     }
-    EXPECT_THROW(Floats(given), Error);
+    EXPECT_THROW(ElementsOf(given), Error);
   }
-  EXPECT_THAT(Floats(x)[0], 63);
+  EXPECT_THAT(ElementsOf(x)[0], 63);
   EXPECT_EQ(f.replays(), 3);
 }
 

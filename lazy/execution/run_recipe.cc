@@ -115,8 +115,11 @@ absl::StatusOr<std::string> RecipeRun::GatherOne(std::size_t p) {
     contents.data = MakeIntrusive<DataHandle>(std::move(buffer));
   }
   here.data = std::move(contents.data);
+  if (recipe_.waits_for_doubts && here.data->doubtful()) {
+    here.data->Wait().status().IgnoreError();
+    if (!here.data->ready()) return "the wait for a tensor that may fail was interrupted";
+  }
   if (here.data->has_failed()) return "a tensor that it uses has failed";
-  if (recipe_.waits_for_doubts && here.data->doubtful()) return "a tensor that it uses may fail";
   return "";
 }
 

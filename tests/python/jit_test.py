@@ -40,7 +40,7 @@ def test_replay_records_no_nodes():
     assert lz.metrics.counter("graph.nodes_recorded") == before and compiled.replays == 2
 
 
-def train(compiled, steps=20, seed=3):
+def train(compiled, clips=False, steps=20, seed=3):
     """Parameters, losses and rates after some steps of a model with dropout, Adam and a
     schedule."""
     lz.manual_seed(seed)
@@ -53,6 +53,8 @@ def train(compiled, steps=20, seed=3):
         optimizer.zero_grad()
         loss = nn.functional.cross_entropy(model(x), y)
         loss.backward()
+        if clips:
+            nn.utils.clip_grad_norm_(model.parameters(), 0.1)
         optimizer.step()
         schedule.step()
         return loss.detach()
@@ -74,9 +76,10 @@ def train(compiled, steps=20, seed=3):
     return tensors, rates, counts, lz.rand(4), call
 
 
-def test_training_is_that_of_the_plain_loop():
-    plain, rates, counts, drawn, _ = train(False)
-    tensors, its_rates, its_counts, its_drawn, call = train(True)
+@pytest.mark.parametrize("clips", [False, True])
+def test_training_is_that_of_the_plain_loop(clips):
+    plain, rates, counts, drawn, _ = train(False, clips)
+    tensors, its_rates, its_counts, its_drawn, call = train(True, clips)
     assert call.replays >= 14, call.explain()
     assert its_rates == rates and its_counts == counts and same(its_drawn, drawn)
     assert [same(a, b) for a, b in zip(tensors, plain, strict=True)] == [True] * len(plain)

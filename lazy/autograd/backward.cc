@@ -240,6 +240,7 @@ class TapeWalker {
       if (wanted_ != nullptr) Find({IntrusivePtr<GradNode>(&node), nullptr, i}, dys[i]);
     }
     if (wanted_ != nullptr && !wanted_->LeadsOn(&node)) return;
+    if (options_.ends_at_inputs && !GoesOn(node, dys)) return;
     if (node.released) {
       throw StatusError(FailedPrecondition("backward: the values that ", node.name(),
                                            " saved were freed by an earlier backward; pass "
@@ -269,6 +270,16 @@ class TapeWalker {
         unfed_.push_back(node.edges()[i]);
     }
     if (!options_.retain_graph) node.ReleaseSaved();
+  }
+
+  // Drops the gradients that end at an input. Whether there are others.
+  bool GoesOn(GradNode& node, Tensors& dys) const {
+    bool goes_on = false;
+    for (uint32_t i = 0; i < node.num_outputs; ++i) {
+      if (wanted_->Is({IntrusivePtr<GradNode>(&node), nullptr, i})) dys[i] = Tensor();
+      goes_on = goes_on || dys[i].defined();
+    }
+    return goes_on;
   }
 
   // Leaves that only steps lead to, whose gradients are zeros, have them in .grad, too.

@@ -12,6 +12,8 @@ struct BackwardOptions {
   // The gradients given are zeros, and of the results only the history is wanted, which is
   // differentiated for what was given: the transpose of backward is forward mode. With create_graph.
   bool is_transposed = false;
+  // Of Grad(): a gradient that reaches an input ends there, as if no input depended on another.
+  bool ends_at_inputs = false;
 };
 // Whether the innermost backward of this thread is such a one. A node may then give zeros whose
 // history goes forward, which makes its own backward unnecessary.

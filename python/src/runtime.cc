@@ -225,6 +225,33 @@ void BindExecution(py::module_& module) {
       py::arg("outputs"), py::arg("inputs"), py::arg("gradients"), py::arg("retain_graph"),
       py::arg("create_graph"), py::arg("allow_unused"), py::arg("is_transposed") = false,
       "Gradients of outputs for inputs. is_transposed: see GradOptions in lazuli/autograd.h.");
+  module.def(
+      "_partial_gradients",
+      [](const std::vector<Tensor>& outputs, const std::vector<Tensor>& inputs,
+         const std::vector<Tensor>& gradients, bool is_transposed) {
+        const Caller caller;
+        const auto unwrapped = [](const std::vector<Tensor>& tensors) {
+          lazy::Tensors all;
+          for (const Tensor& tensor : tensors) all.push_back(TensorAccess::Unwrap(tensor));
+          return all;
+        };
+        lazy::Tensors made = lazuli::Call(SourceLocation::current(), [&] {
+          return lazy::Grad(unwrapped(outputs), unwrapped(inputs), unwrapped(gradients),
+                            {.retain_graph = true,
+                             .create_graph = true,
+                             .is_transposed = is_transposed,
+                             .ends_at_inputs = true},
+                            /*allow_unused=*/true);
+        });
+        py::list list;
+        for (lazy::Tensor& gradient : made)
+          list.append(gradient.defined() ? ToPython(TensorAccess::Wrap(std::move(gradient)))
+                                         : py::none());
+        return list;
+      },
+      py::arg("outputs"), py::arg("inputs"), py::arg("gradients"), py::arg("is_transposed"),
+      "Gradients of outputs for inputs as if no input depended on another; None for one that the "
+      "outputs do not depend on.");
   module.def("_is_transposed", &lazy::IsTransposed,
              "Whether the innermost backward of this thread is one with is_transposed.");
   module.def(

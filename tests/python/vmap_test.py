@@ -114,6 +114,19 @@ def test_gradients_pass_through_batches():
         assert not vmap(lambda x: x * w)(DATA).requires_grad
 
 
+@pytest.mark.parametrize(("f", "third"), [
+    (lambda x: x * x * x, lambda x: lz.full_like(x, 6.0)),
+    (lambda x: x.clamp(-1, 1) * x, lz.zeros_like),
+    (lambda x: x.asinh(), lambda x: (2 * x * x - 1) * (1 + x * x) ** -2.5)])
+@pytest.mark.parametrize("inner", [jacrev, jacfwd])
+def test_third_derivatives_through_batched_jacobians(f, third, inner):
+    """Products that share factors: a gradient ends at each of the tensors that a batch takes from outside."""
+    x = lz.tensor([0.5, -0.3, 2.0])
+    assert same(grad(lambda x: inner(jacrev(f))(x).sum())(x), third(x), 1e-5)
+    cube = jacrev(inner(jacrev(f)))(x)
+    assert same(lz.stack([cube[i, i, i, i] for i in range(3)]), third(x), 1e-5) and cube.count_nonzero() <= 3
+
+
 def test_paths_between_tensors_from_outside_count_once():
     b = Y.clone().requires_grad_()
     a = b * b

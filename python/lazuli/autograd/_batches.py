@@ -62,8 +62,9 @@ class _Call:
                          if results[i].requires_grad]
                 sources = [inputs[i] if i < self.count else self.outside[i - self.count]
                            for i in wanted]
-                each = _partial([y for y, _ in pairs], sources, [c for _, c in pairs],
-                                transposed)
+                # What a source from outside depends on has its part through the history outside.
+                each = _C._partial_gradients([y for y, _ in pairs], sources, [c for _, c in pairs],
+                                             transposed)
             found[:] = [i for i, g in zip(wanted, each, strict=True) if g is not None]
             return [g for g in each if g is not None]
 
@@ -74,29 +75,6 @@ class _Call:
         for i, gradient in zip(found, made, strict=True):
             gradients[i] = gradient if i < self.count else gradient.sum(0)
         return gradients
-
-
-def _partial(outputs, sources, cotangents, transposed):
-    """The gradients for each of the sources as if it did not depend on others: what depends on the
-    others passes on through the history that a source has outside. None where there is none."""
-    if not outputs:
-        return [None] * len(sources)
-    stopped = {}
-
-    def stop_at(i):
-        def stop(gradient):
-            stopped[i] = gradient
-            return _C.zeros_like(gradient)
-
-        return sources[i].register_hook(stop)
-
-    hooks = [stop_at(i) for i, x in enumerate(sources) if not x.is_leaf]
-    try:
-        found = _C._grad(outputs, sources, cotangents, True, True, True, transposed)
-    finally:
-        for hook in hooks:
-            hook.remove()
-    return [stopped.get(i, gradient) for i, gradient in enumerate(found)]
 
 
 class _Draws:

@@ -300,36 +300,41 @@ Tensor RavelView(const Tensor& x) {
 
 namespace {
 
-// What no op gives from x alone: read from the memory that x lies in.
-// Of a leaf that is a view of what requires no gradient: its history is its own, not the memory's.
-Tensor RestridedLeaf(const Tensor& x, const Shape& shape, Geometry geometry) {
-  const Geometry own = GeometryOf(x);
-  int64_t last = geometry.offset - own.offset;
-  bool within = last >= 0 && own.strides == ContiguousStrides(DimsOf(x.shape()));
-  for (int64_t d = 0; d < shape.rank(); ++d)
-    last += std::max<int64_t>(shape.dim(d) - 1, 0) * geometry.strides[At(d)];
-  within = within && (shape.num_elements() == 0 || last < x.shape().num_elements());
-  if (!within || shape.dtype() != x.dtype()) {
-    ThrowRecordError("as_strided", Unimplemented("of ", x.shape(),
-                                                 ", a view that requires a gradient of what "
-                                                 "requires none, and whose elements do not lie "
-                                                 "in a row; clone() it"));
-  }
-  AsStridedOp op{DimsOf(shape), geometry.strides, geometry.offset - own.offset, shape.dtype()};
-  return RecordView(std::move(op), x, x, shape, std::move(geometry));
+// Whether gradients of what is read from the memory of x flow to x itself, a view, and not to what
+// it is a view of.
+bool HasOwnHistory(const Tensor& x) {
+  return GradEnabled() && x.storage().view() != nullptr && x.requires_grad();
 }
 
+// The elements of this geometry in the memory that x lies in.
 Tensor Restrided(const Tensor& x, const Shape& shape, Geometry geometry) {
   const TensorImpl& impl = *x.impl();
   const Tensor memory = impl.base() != nullptr ? Tensor(impl.base_ptr()) : x;
   if (memory.storage().view() != nullptr) return MakeUnreadView(x, shape, std::move(geometry));
-  if (GradEnabled() && impl.base() != nullptr && x.requires_grad() && !memory.requires_grad())
-    return RestridedLeaf(x, shape, std::move(geometry));
   AsStridedOp op{DimsOf(shape), geometry.strides, geometry.offset, shape.dtype()};
   return RecordView(std::move(op), memory, x, shape, std::move(geometry));
 }
-Tensor Restrided(const Tensor& x, const Dims& dims, Geometry geometry) {
-  return Restrided(x, Shape(x.dtype(), dims), std::move(geometry));
+
+// Elements of x, whose geometry `place` finds from that of x.
+template <typename Place>
+Tensor RestridedBy(const Place& place, const Tensor& x, const Shape& shape) {
+  if (!HasOwnHistory(x)) return Restrided(x, shape, place(GeometryOf(x)));
+  const Geometry among = place(Geometry{ContiguousStrides(x.shape().dims()), 0});
+  AsStridedOp op{DimsOf(shape), among.strides, among.offset, shape.dtype()};
+  return RecordView(std::move(op), x, x, shape, place(GeometryOf(x)));
+}
+
+// The memory that x, a view, lies in, with x's own elements in their place: what is beside them has
+// no gradient.
+Tensor MemoryAround(const Tensor& x) {
+  const View& view = *x.storage().view();
+  const Tensor memory(view.base());
+  Tensor elements = x;  // of which one stands for all that lie in one place
+  for (int64_t d = 0; d < x.rank(); ++d) {
+    if (x.dim(d) > 1 && view.strides()[At(d)] == 0)
+      elements = Narrowed(elements, d, 0, 1, /*one_of_several=*/false);
+  }
+  return Record(AsStridedScatterOp{view.strides(), view.offset()}, memory, elements);
 }
 
 // The geometry of complex numbers among their parts.
@@ -358,19 +363,22 @@ Tensor DiagonalView(const Tensor& x, int64_t offset, int64_t dim1, int64_t dim2)
   if (a == b) {
     ThrowRecordError("diagonal", InvalidArgument("dims cannot be the same: ", dim1, ", ", dim2));
   }
-  Geometry geometry = GeometryOf(x);
-  const int64_t row = geometry.strides[At(a)], column = geometry.strides[At(b)];
   const int64_t n =
       offset >= 0 ? std::min(x.dim(a), x.dim(b) - offset) : std::min(x.dim(a) + offset, x.dim(b));
-  Dims dims = DimsOf(x.shape());
-  for (const int64_t d : {std::max(a, b), std::min(a, b)}) {
-    dims.erase(dims.begin() + d);
-    geometry.strides.erase(geometry.strides.begin() + d);
-  }
+  const auto without_both = [&](Dims numbers) {
+    for (const int64_t d : {std::max(a, b), std::min(a, b)}) numbers.erase(numbers.begin() + d);
+    return numbers;
+  };
+  const auto place = [&](const Geometry& of) {
+    const int64_t row = of.strides[At(a)], column = of.strides[At(b)];
+    Geometry geometry{without_both(of.strides), of.offset};
+    geometry.strides.push_back(row + column);
+    if (n > 0) geometry.offset += offset >= 0 ? offset * column : -offset * row;
+    return geometry;
+  };
+  Dims dims = without_both(DimsOf(x.shape()));
   dims.push_back(std::max<int64_t>(n, 0));
-  geometry.strides.push_back(row + column);
-  if (n > 0) geometry.offset += offset >= 0 ? offset * column : -offset * row;
-  return Restrided(x, dims, std::move(geometry));
+  return RestridedBy(place, x, Shape(x.dtype(), dims));
 }
 
 Tensor UnfoldView(const Tensor& x, int64_t dimension, int64_t size, int64_t step) {
@@ -382,15 +390,15 @@ Tensor UnfoldView(const Tensor& x, int64_t dimension, int64_t size, int64_t step
         "unfold", InvalidArgument("size ", size, " is not a size of windows along dim ", d, " of ",
                                   x.shape(), ", which has ", n, " elements"));
   }
-  Geometry geometry = GeometryOf(x);
+  const auto place = [&](Geometry geometry) {
+    geometry.strides.push_back(x.rank() == 0 ? 1 : geometry.strides[At(d)]);
+    if (x.rank() > 0) geometry.strides[At(d)] *= step;
+    return geometry;
+  };
   Dims dims = DimsOf(x.shape());
-  geometry.strides.push_back(x.rank() == 0 ? 1 : geometry.strides[At(d)]);
-  if (x.rank() > 0) {
-    dims[At(d)] = (n - size) / step + 1;
-    geometry.strides[At(d)] *= step;
-  }
+  if (x.rank() > 0) dims[At(d)] = (n - size) / step + 1;
   dims.push_back(size);
-  return Restrided(x, dims, std::move(geometry));
+  return RestridedBy(place, x, Shape(x.dtype(), dims));
 }
 
 Tensor AsStridedView(const Tensor& x, absl::Span<const int64_t> size,
@@ -417,7 +425,11 @@ Tensor AsStridedView(const Tensor& x, absl::Span<const int64_t> size,
                                      Join(stride, ", "), ") and offset ", offset,
                                      " are out of bounds for memory of ", count, " elements"));
   }
-  return Restrided(x, Dims(size.begin(), size.end()), {Dims(stride.begin(), stride.end()), offset});
+  const Shape shape(x.dtype(), size);
+  Geometry geometry{Dims(stride.begin(), stride.end()), offset};
+  if (!HasOwnHistory(x)) return Restrided(x, shape, std::move(geometry));
+  AsStridedOp op{DimsOf(shape), geometry.strides, offset, shape.dtype()};
+  return RecordView(std::move(op), MemoryAround(x), x, shape, std::move(geometry));
 }
 
 Tensor ResizeInPlace(const Tensor& x, absl::Span<const int64_t> size) {
@@ -435,10 +447,10 @@ Tensor ResizeInPlace(const Tensor& x, absl::Span<const int64_t> size) {
   const int64_t room = CountIn(x.storage().written().shape(), x.dtype()) - offset;
   if (count <= room) {
     const Dims dims(size.begin(), size.end());
-    BecomeView(kOp, x, Restrided(x, dims, {ContiguousStrides(dims), offset}));
+    BecomeView(kOp, x, Restrided(x, Shape(x.dtype(), dims), {ContiguousStrides(dims), offset}));
     return x;
   }
-  const Tensor there = Clone(Restrided(x, Dims{room}, {Dims{1}, offset}));
+  const Tensor there = Clone(Restrided(x, Shape(x.dtype(), {room}), {Dims{1}, offset}));
   const Tensor more = FullConstant(Shape(x.dtype(), {count - room}), 0, x.device());
   const Tensor all = Reshape(Cat(std::array<Tensor, 2>{there, more}, 0), size);
   x.impl()->set_storage(all.impl()->storage());
@@ -468,11 +480,14 @@ Tensor ImagView(const Tensor& x) {
 Tensor ViewAsRealView(const Tensor& x) {
   if (!IsComplex(x.dtype()))
     ThrowRecordError("view_as_real", WrongType("takes complex numbers, not ", x.shape()));
-  Geometry geometry = AmongParts(GeometryOf(x));
-  geometry.strides.push_back(1);
+  const auto place = [](Geometry geometry) {
+    geometry = AmongParts(std::move(geometry));
+    geometry.strides.push_back(1);
+    return geometry;
+  };
   Dims dims = DimsOf(x.shape());
   dims.push_back(2);
-  return Restrided(x, Shape(hlo::PartType(x.dtype()), dims), std::move(geometry));
+  return RestridedBy(place, x, Shape(hlo::PartType(x.dtype()), dims));
 }
 
 Tensor ViewAsComplexView(const Tensor& x) {
@@ -482,17 +497,20 @@ Tensor ViewAsComplexView(const Tensor& x) {
     ThrowRecordError("view_as_complex",
                      InvalidArgument("the last dim must have size 2, is of ", x.shape()));
   }
-  std::optional<Geometry> geometry = Wider(GeometryOf(x), 2);
-  if (!geometry) {
+  if (!Wider(GeometryOf(x), 2)) {
     ThrowRecordError("view_as_complex",
                      InvalidArgument("the last stride must be 1, the others and the offset even; "
                                      "strides are (",
                                      Join(GeometryOf(x).strides, ", "), "), the offset is ",
                                      GeometryOf(x).offset));
   }
-  geometry->strides.pop_back();
+  const auto place = [](Geometry geometry) {
+    geometry = *Wider(std::move(geometry), 2);
+    geometry.strides.pop_back();
+    return geometry;
+  };
   const DType dtype = x.dtype() == DType::kF32 ? DType::kC64 : DType::kC128;
-  return Restrided(x, Shape(dtype, x.shape().dims().first(At(x.rank() - 1))), *std::move(geometry));
+  return RestridedBy(place, x, Shape(dtype, x.shape().dims().first(At(x.rank() - 1))));
 }
 
 Tensor ViewView(const Tensor& x, DType dtype) {

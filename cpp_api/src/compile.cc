@@ -59,17 +59,19 @@ CallCache::CallCache(std::string name, SourceLocation loc)
 
 std::vector<Tensor> CallCache::Call(const std::vector<Tensor>& arguments,
                                     std::vector<std::uint64_t> key,
-                                    const std::vector<std::int32_t>& donated,
+                                    const std::vector<std::int64_t>& donated,
                                     const std::function<std::vector<Tensor>()>& function) const {
   Initialize();
   const lazy::SiteScope scope(impl_->site);
   const std::vector<std::uint64_t> modes = ModesNow(key);
-  for (const std::int32_t argument : donated) {
-    if (argument < 0 || static_cast<std::size_t>(argument) >= arguments.size()) {
+  std::vector<std::int32_t> positions;
+  for (const std::int64_t argument : donated) {
+    if (argument < 0 || argument >= static_cast<std::int64_t>(arguments.size())) {
       Rethrow(ir::InvalidArgument("compile: argument ", argument, " is given up, but there are ",
                                   arguments.size(), " tensors"),
               impl_->site);
     }
+    positions.push_back(static_cast<std::int32_t>(argument));
   }
   BorrowedList borrowed;
   for (const Tensor& argument : arguments) borrowed.push_back(TensorAccess::Borrow(argument));
@@ -85,7 +87,7 @@ std::vector<Tensor> CallCache::Call(const std::vector<Tensor>& arguments,
   try {
     if (!lazy::ValueOrThrow(
             impl_->cache.TryReplay(borrowed.get(), modes, MakeViewOfRecipe, results)))
-      lazy::ThrowIfError(impl_->cache.Call(borrowed.get(), modes, donated, call, results));
+      lazy::ThrowIfError(impl_->cache.Call(borrowed.get(), modes, positions, call, results));
   } catch (const lazy::StatusError& error) {
     Rethrow(error.status(), impl_->site);
   }

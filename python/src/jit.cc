@@ -55,7 +55,7 @@ std::vector<Tensor> TensorsOf(const py::handle& list) {
 
 // The results of a call with these tensors, as a list; `function` gives a list, too.
 py::list Call(const CallCache& cache, const py::list& arguments,
-              const std::vector<std::int32_t>& donated, const py::function& function) {
+              const std::vector<std::int64_t>& donated, const py::function& function) {
   const Caller caller;
   const std::vector<Tensor> tensors = TensorsOf(arguments);
   std::vector<Tensor> results;

@@ -50,7 +50,7 @@ class LAZULI_API CallCache {
   // The results of a call with these tensors; `key` are guards. The function gives the results.
   // `donated`: the tensors whose elements are given up, by their numbers.
   std::vector<Tensor> Call(const std::vector<Tensor>& arguments, std::vector<std::uint64_t> key,
-                           const std::vector<std::int32_t>& donated,
+                           const std::vector<std::int64_t>& donated,
                            const std::function<std::vector<Tensor>()>& function) const;
   std::string Explain() const;
   void Forget() const;
@@ -137,7 +137,7 @@ class Compiled {
   Compiled(F function, const CompileOptions& options, SourceLocation loc)
       : function_(std::move(function)),
         cache_(options.name, loc),
-        donated_(options.donate.begin(), options.donate.end()) {}
+        donated_(options.donate) {}
 
   template <class... A>
   auto operator()(const A&... arguments) const {
@@ -165,7 +165,7 @@ class Compiled {
  private:
   F function_;
   internal::CallCache cache_;
-  std::vector<std::int32_t> donated_;
+  std::vector<std::int64_t> donated_;
 };
 
 // The function, whose calls are replayed.

@@ -189,6 +189,19 @@ TEST(CompileTest, DonatedArgumentsGiveTheirMemory) {
   EXPECT_EQ(f.replays(), 3);
 }
 
+TEST(CompileTest, APositionToDonateIsThatOfATensor) {
+  for (const std::int64_t argument : {std::int64_t{-1}, std::int64_t{1}, std::int64_t{1} << 32}) {
+    const auto f = compile([](const Tensor& x) { return x * 2; }, {.donate = {argument}});
+    try {
+      f(ones({2}));
+      ADD_FAILURE() << argument;
+    } catch (const Error& error) {
+      EXPECT_THAT(error.what(), testing::HasSubstr("compile: argument " + std::to_string(argument) +
+                                                   " is given up, but there are 1 tensors"));
+    }
+  }
+}
+
 TEST(CompileTest, ThreadsShareWhatIsKnown) {
   Tensor weight = ones({3});
   const auto f = compile([&](const Tensor& x) { return (x * weight).sum(); });

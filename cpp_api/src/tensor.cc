@@ -17,6 +17,7 @@
 #include "lazy/ops/program/to_device.h"
 #include "lazy/ops/shape/strided.h"
 #include "lazy/tensor/journal.h"
+#include "lazy/tensor/outside.h"
 
 namespace lazuli {
 namespace {
@@ -256,6 +257,8 @@ Tensor& Tensor::set_requires_grad(bool on, SourceLocation loc) {
         watch != nullptr && meta.requires_grad != on) [[unlikely]]
       watch->NoteChange(*tensor.impl(), "requires_grad");
     meta.requires_grad = on;
+    const lazy::Context& context = lazy::Context::Current();
+    meta.leaf_of_trace = lazy::Outside::Of(context) != nullptr ? context.id() : 0;
   });
   return *this;
 }

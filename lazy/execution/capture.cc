@@ -49,6 +49,20 @@ absl::flat_hash_map<const Node*, FunctionName> FunctionsOf(
   return functions;
 }
 
+std::vector<ProgramCheck> ChecksOf(
+    std::vector<lowering::EmittedCheck>& emitted, const Trace& trace,
+    const absl::flat_hash_map<const Node*, FunctionName>& functions) {
+  std::vector<ProgramCheck> checks;
+  for (lowering::EmittedCheck& check : emitted) {
+    const Node* const node = trace.nodes[check.node];
+    const auto known = functions.find(node);
+    std::string function;
+    if (known != functions.end()) function = std::string_view(known->second);
+    checks.push_back({std::move(check.message), std::move(function), node->site()});
+  }
+  return checks;
+}
+
 }  // namespace
 
 // The program's parameters so far, and which of them data is.
@@ -71,6 +85,12 @@ Edge EdgeOutside(const Tensor& tensor) {
   if (meta == nullptr) return {};
   if (meta->grad_fn) return {meta->grad_fn, nullptr, meta->output};
   return meta->requires_grad ? Edge{nullptr, tensor.ptr(), 0} : Edge();
+}
+
+// Whether the traced function made a leaf of the tensor, whose elements are from outside.
+bool IsLeafOf(const Context& trace, const Tensor& tensor) {
+  const AutogradMeta* const meta = tensor.defined() ? tensor.impl()->autograd() : nullptr;
+  return meta != nullptr && meta->leaf_of_trace == trace.id();
 }
 
 }  // namespace
@@ -235,7 +255,8 @@ void Capture::AddOutside(const Trace& trace, backend::Device device, Parameters&
     if (!used.contains(lifted_->data()[i].get())) continue;
     parameters.Add(*lifted_->data()[i]);
     if (!lifted_->tensors()[i].defined()) draws_ = Draws{outside_.size(), lifted_->blocks()};
-    outside_.push_back(lifted_->tensors()[i]);
+    const Tensor& tensor = lifted_->tensors()[i];
+    outside_.push_back(IsLeafOf(*context_, tensor) ? Detach(tensor) : tensor);
   }
   for (const Node* leaf : trace.data) {
     const DataPtr& data = static_cast<const DataNode*>(leaf)->data();
@@ -320,15 +341,7 @@ absl::StatusOr<ProgramPtr> Capture::Finish(absl::Span<const Tensor> results, std
   LAZULI_ASSIGN_OR_RETURN(
       lowering::EmittedModule emitted,
       EmitTrace(trace, std::move(name), std::move(aliases), std::move(signature)));
-  std::vector<ProgramCheck> checks;
-  for (lowering::EmittedCheck& check : emitted.checks) {
-    const Node* const node = trace.nodes[check.node];
-    const auto function = functions.find(node);
-    checks.push_back({std::move(check.message),
-                      function == functions.end() ? std::string()
-                                                  : std::string(std::string_view(function->second)),
-                      node->site()});
-  }
+  std::vector<ProgramCheck> checks = ChecksOf(emitted.checks, trace, functions);
   return std::make_shared<Program>(std::move(emitted.module), std::move(checks));
 }
 

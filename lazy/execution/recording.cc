@@ -47,10 +47,10 @@ int32_t FirstSame(std::size_t i, F same) {
   return static_cast<int32_t>(i);
 }
 
-Recipe::Argument Describe(absl::Span<const Tensor> arguments, std::size_t i) {
+Recipe::ArgumentGuard Describe(absl::Span<const Tensor> arguments, std::size_t i) {
   const Tensor& x = arguments[i];
   Storage& storage = x.storage();
-  Recipe::Argument a;
+  Recipe::ArgumentGuard a;
   a.shape = storage.shape();
   a.device = storage.device();
   a.requires_grad = RequiresGrad(*x.impl());
@@ -125,48 +125,52 @@ int32_t Recording::PlaceOf(const Storage& storage) const {
   return place == place_of_.end() ? -1 : place->second;
 }
 
+// None if the storage has nothing that a recipe can find again: it is refused.
+std::optional<Recording::PlaceState> Recording::StateOf(Storage& storage) {
+  Context::Contents contents = Context::Peek(storage);
+  if (!contents) {
+    absl::StatusOr<Context::Contents> there = context_->ContentsOf(storage);
+    if (there.ok()) contents = *std::move(there);
+  }
+  if (!contents || (contents.data && contents.data->has_failed())) {
+    RefuseAt("uses a tensor that has failed", CurrentSite());
+    return std::nullopt;
+  }
+  PlaceState state{StoragePtr(&storage), contents.data, {}, storage.version()};
+  if (contents.data) return state;
+  const Context::Lock lock(*context_);
+  if (!context_->Owns(storage)) {
+    RefuseAt("uses a number of another thread", CurrentSite());
+    return std::nullopt;
+  }
+  state.number = context_->PendingValue(storage).node;
+  if (state.number && state.number->kind() != NodeKind::kScalar) {
+    RefuseAt("uses a constant from outside", CurrentSite());
+    return std::nullopt;
+  }
+  return state;
+}
+
 // -1 for a view that is stale: its elements are those of its base.
 int32_t Recording::AddPlace(Storage& storage, Place::Kind kind, int32_t index) {
   if (const int32_t known = PlaceOf(storage); known >= 0) return known;
   if (!Context::IsCurrent(storage)) return -1;
-  Context::Contents contents = Context::Peek(storage);
-  if (!contents) {
-    absl::StatusOr<Context::Contents> there = context_->ContentsOf(storage);
-    if (!there.ok()) {
-      RefuseAt("uses a tensor that has failed", CurrentSite());
-      return -1;
-    }
-    contents = *std::move(there);
-  }
-  State state{StoragePtr(&storage), contents.data, {}, storage.version()};
-  if (!contents.data) {
-    const Context::Lock lock(*context_);
-    if (!context_->Owns(storage)) {
-      RefuseAt("uses a number of another thread", CurrentSite());
-      return -1;
-    }
-    state.number = context_->PendingValue(storage).node;
-  }
-  if (contents.data && contents.data->has_failed())
-    RefuseAt("uses a tensor that has failed", CurrentSite());
-  if (state.number && state.number->kind() != NodeKind::kScalar) {
-    RefuseAt("uses a constant from outside", CurrentSite());
-    return -1;
-  }
+  std::optional<PlaceState> state = StateOf(storage);
+  if (!state) return -1;
   Place place;
   place.kind = kind;
   place.index = index;
-  place.is_number = static_cast<bool>(state.number);
+  place.is_number = static_cast<bool>(state->number);
   place.shape = storage.shape();
   place.site = CurrentSite();
-  if (kind == Place::Kind::kCaptured) place.storage = state.storage;
+  if (kind == Place::Kind::kCaptured) place.storage = state->storage;
   const int32_t number = LastOf(recipe_->places) + 1;
-  if (state.number) {
-    nodes_.push_back(state.number);
-    numbers_.emplace(state.number.get(), Number{Recipe::Scalar::Kind::kPlace, number, 0});
+  if (state->number) {
+    nodes_.push_back(state->number);
+    numbers_.emplace(state->number.get(), NumberOrigin{Recipe::Scalar::Kind::kPlace, number, 0});
   }
   recipe_->places.push_back(std::move(place));
-  states_.push_back(std::move(state));
+  states_.push_back(*std::move(state));
   place_of_.emplace(&storage, number);
   return number;
 }
@@ -187,7 +191,7 @@ void Recording::Touch(const Tensor& tensor) {
   Place& place = recipe_->places[static_cast<std::size_t>(number)];
   if (place.kind != Place::Kind::kCaptured) return;
   const auto is_it = [&](const auto& known) { return known.first.get() == tensor.impl(); };
-  if (std::none_of(place.tensors.begin(), place.tensors.end(), is_it))
+  if (!IsAlias(*tensor.impl()) && std::none_of(place.tensors.begin(), place.tensors.end(), is_it))
     place.tensors.emplace_back(tensor.ptr(), RequiresGrad(*tensor.impl()));
 }
 
@@ -217,7 +221,7 @@ void Recording::Draw(const Generator& generator, int64_t numbers, absl::Span<con
   for (std::size_t word = 0; word < words.size(); ++word) {
     nodes_.push_back(words[word].node);
     numbers_.emplace(words[word].node.get(),
-                     Number{Recipe::Scalar::Kind::kDraw, draw, static_cast<int32_t>(word)});
+                     NumberOrigin{Recipe::Scalar::Kind::kDraw, draw, static_cast<int32_t>(word)});
   }
 }
 
@@ -251,17 +255,27 @@ int32_t Recording::OwnerOf(TensorImpl& tensor) {
 
 void Recording::NoteGradUse(TensorImpl& tensor) {
   if (!IsHere() || is_refused() || !IsOld(*tensor.storage()) || HasHistory(tensor)) return;
-  OwnerOf(tensor);
+  if (!IsAlias(tensor)) OwnerOf(tensor);
 }
 
 void Recording::NoteGrad(TensorImpl& tensor) {
-  if (!IsHere() || is_refused() || !IsOld(*tensor.storage())) return;
+  if (!IsHere() || is_refused() || !IsOld(*tensor.storage()) || IsAlias(tensor)) return;
   if (HasHistory(tensor)) return Refuse("changes a gradient of a result from outside");
   owned_[static_cast<std::size_t>(OwnerOf(tensor))].changes = true;
 }
 
+void Recording::NoteAlias(TensorImpl& alias) {
+  if (!IsHere() || is_refused() || !IsOld(*alias.storage())) return;
+  aliases_.emplace(&alias, false);
+  kept_aliases_.emplace_back(&alias);
+}
+
 void Recording::NoteChange(TensorImpl& tensor, const char* what) {
   if (!IsHere() || !IsOld(*tensor.storage())) return;
+  if (const auto alias = aliases_.find(&tensor); alias != aliases_.end()) {
+    alias->second = true;
+    return;
+  }
   Refuse(Str("changes ", what, " of a tensor from outside"));
 }
 
@@ -285,8 +299,8 @@ void Recording::Numbers(absl::Span<const Value> numbers, uint64_t what) {
       continue;
     }
     nodes_.push_back(value.node);
-    numbers_.emplace(value.node.get(), Number{Recipe::Scalar::Kind::kAction, number,
-                                              static_cast<int32_t>(action.count++)});
+    numbers_.emplace(value.node.get(), NumberOrigin{Recipe::Scalar::Kind::kAction, number,
+                                                    static_cast<int32_t>(action.count++)});
   }
 }
 
@@ -317,7 +331,7 @@ void Recording::Runs(const Context& context, const SyncState& state, const Run& 
     seen_.roots.push_back(root);
     seen_.replaced.emplace_back(const_cast<DataHandle*>(state.replaced[o]));
     seen_.sites.push_back(state.trace.roots[o].node->site());
-    Recipe::Root& made = r.roots.emplace_back();
+    Recipe::ProgramRoot& made = r.roots.emplace_back();
     made.shape = state.trace.roots[o].shape();
     made.before = o < state.before.size() ? state.before[o] : -1;
     made.is_wanted = root != nullptr;
@@ -352,6 +366,16 @@ void Recording::KeepResultBases(absl::Span<const Tensor> results, std::vector<St
   }
 }
 
+// An alias that the function changed and that somebody else has afterwards is not made by a replay.
+void Recording::CheckAliases(absl::Span<const Tensor> results) {
+  for (const IntrusivePtr<TensorImpl>& alias : kept_aliases_) {
+    const auto is_it = [&](const Tensor& x) { return x.defined() && x.impl() == alias.get(); };
+    if (aliases_[alias.get()] && alias->use_count() > 1 &&
+        std::none_of(results.begin(), results.end(), is_it))
+      RefuseAt("keeps a tensor that it detached and changed", CurrentSite());
+  }
+}
+
 // Each such argument is what a result of its shape is written over. Where a check may fail it is not,
 // since a failed result has no elements.
 void Recording::Donate(absl::Span<const Tensor> results, absl::Span<const int32_t> donated) {
@@ -362,7 +386,7 @@ void Recording::Donate(absl::Span<const Tensor> results, absl::Span<const int32_
     may_fail = !context_->checked().empty();
   }
   for (const int32_t argument : donated) {
-    const Recipe::Argument& a = recipe_->arguments[static_cast<std::size_t>(argument)];
+    const Recipe::ArgumentGuard& a = recipe_->arguments[static_cast<std::size_t>(argument)];
     Storage& storage = arguments_[static_cast<std::size_t>(argument)].storage();
     const int32_t place = PlaceOf(storage);
     const auto alone = [&](const Tensor& x) { return &x.storage().written() == &storage; };
@@ -414,6 +438,7 @@ absl::StatusOr<std::unique_ptr<Recipe>> Recording::Finish(absl::Span<const Tenso
              HasHistory(*results[i].impl()) ? results[i].impl()->autograd()->grad_fn->site()
                                             : CurrentSite());
   }
+  CheckAliases(results);
   if (is_refused()) return nullptr;
   Donate(results, donated);
   if (is_refused()) return nullptr;
@@ -554,7 +579,7 @@ void Recording::AddGradients() {
 
 void Recording::AddWrites() {
   for (std::size_t p = 0; p < states_.size(); ++p) {
-    const State& before = states_[p];
+    const PlaceState& before = states_[p];
     const Place& place = recipe_->places[p];
     for (const auto& [impl, required] : place.tensors) {
       if (RequiresGrad(*impl) != required)
@@ -575,7 +600,7 @@ void Recording::AddWrites() {
 void Recording::AddRoots() {
   for (std::size_t o = 0; o < seen_.roots.size(); ++o) {
     const Storage* const storage = seen_.roots[o];
-    Recipe::Root& root = recipe_->roots[o];
+    Recipe::ProgramRoot& root = recipe_->roots[o];
     if (seen_.replaced[o]) {
       const auto place = place_with_.find(seen_.replaced[o].get());
       root.replaced =

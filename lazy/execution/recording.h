@@ -42,6 +42,7 @@ class Recording final : public Watch, private RunListener {
   void Draw(const Generator& generator, int64_t numbers, absl::Span<const Value> words) override;
   void NoteGradUse(TensorImpl& tensor) override;
   void NoteGrad(TensorImpl& tensor) override;
+  void NoteAlias(TensorImpl& alias) override;
   void NoteChange(TensorImpl& tensor, const char* what) override;
   void NoteSync(const Context& context) override;
   void NoteRead() override;
@@ -52,7 +53,7 @@ class Recording final : public Watch, private RunListener {
   bool has_open_action() const override { return is_open_; }
 
  private:
-  struct State {  // of a place, when it was touched
+  struct PlaceState {  // of a place, when it was touched
     StoragePtr storage;
     DataPtr data;
     NodePtr number;
@@ -76,6 +77,7 @@ class Recording final : public Watch, private RunListener {
   bool IsHere() const { return &Context::Current() == context_.get(); }
   bool IsOld(const Storage& storage) const;
   absl::Status AddArguments();
+  std::optional<PlaceState> StateOf(Storage& storage);
   int32_t AddPlace(Storage& storage, Recipe::Place::Kind kind, int32_t index);
   int32_t PlaceOf(const Storage& storage) const;
   int32_t OwnerOf(TensorImpl& tensor);
@@ -83,6 +85,8 @@ class Recording final : public Watch, private RunListener {
   void KeepResultBases(absl::Span<const Tensor> results, std::vector<StoragePtr>& kept);
   void Donate(absl::Span<const Tensor> results, absl::Span<const int32_t> donated);
   void TakeDonated();
+  bool IsAlias(const TensorImpl& tensor) const { return aliases_.contains(&tensor); }
+  void CheckAliases(absl::Span<const Tensor> results);
   void MapData();
   void AddRoots();
   void AddInputs();
@@ -105,13 +109,13 @@ class Recording final : public Watch, private RunListener {
   bool ran_ = false;
 
   absl::flat_hash_map<const Storage*, int32_t> place_of_;
-  std::vector<State> states_;  // of places
-  std::vector<Owned> owned_;   // of owners
-  struct Number {
+  std::vector<PlaceState> states_;  // of places
+  std::vector<Owned> owned_;        // of owners
+  struct NumberOrigin {
     Recipe::Scalar::Kind kind;
     int32_t index, part;
   };
-  absl::flat_hash_map<const Node*, Number> numbers_;
+  absl::flat_hash_map<const Node*, NumberOrigin> numbers_;
   std::vector<NodePtr> nodes_;  // that keep the keys of numbers_ alive
   Seen seen_;
   absl::flat_hash_map<const DataHandle*, int32_t> place_with_, output_with_;
@@ -119,6 +123,9 @@ class Recording final : public Watch, private RunListener {
   absl::flat_hash_map<const TensorImpl*, int32_t> new_tensors_;
   std::vector<StoragePtr> kept_;  // storages of new_storages_
   std::vector<IntrusivePtr<TensorImpl>> kept_tensors_;
+  // Tensors that the function made for old storages, and whether it changed what they are.
+  absl::flat_hash_map<const TensorImpl*, bool> aliases_;
+  std::vector<IntrusivePtr<TensorImpl>> kept_aliases_;
 };
 
 }  // namespace lazuli::lazy

@@ -90,9 +90,12 @@ class GradNode : public Pooled {
 
 struct AutogradMeta : public Pooled {
   IntrusivePtr<GradNode> grad_fn;
-  uint32_t output = 0;               // which output of grad_fn
-  bool requires_grad = false;        // leaf flag set by the user; op results have grad_fn instead
-  bool retains_grad = false;         // a result whose gradient a hook of grad_fn keeps
+  uint32_t output = 0;         // which output of grad_fn
+  bool requires_grad = false;  // leaf flag set by the user; op results have grad_fn instead
+  bool retains_grad = false;   // a result whose gradient a hook of grad_fn keeps
+  // The context of the trace with an Outside in which requires_grad was set; 0: in none. What is around
+  // the trace cannot ask for this leaf's gradient.
+  uint64_t leaf_of_trace = 0;
   Tensor grad;                       // of a leaf
   std::shared_ptr<GradHooks> hooks;  // of a leaf; null: none
 };

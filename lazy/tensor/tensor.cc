@@ -9,6 +9,7 @@
 #include "lazy/tensor/site_scope.h"
 #include "lazy/tensor/status_error.h"
 #include "lazy/tensor/tape.h"
+#include "lazy/tensor/watch.h"
 
 namespace lazuli::lazy {
 namespace {
@@ -108,7 +109,12 @@ backend::BufferPtr ToBuffer(const Tensor& tensor) {
   return ValueOrThrow(GetEngine().ReadBuffer(Context::ForReading(), tensor.storage()));
 }
 
-Tensor Detach(const Tensor& tensor) { return Tensor(tensor.impl()->storage()); }
+Tensor Detach(const Tensor& tensor) {
+  Tensor alias(tensor.impl()->storage());
+  if (Watch* const watch = Watch::Current()) [[unlikely]]
+    watch->NoteAlias(*alias.impl());
+  return alias;
+}
 
 bool InferenceMode() { return inference_mode; }
 bool SetInferenceMode(bool enabled) { return std::exchange(inference_mode, enabled); }

@@ -60,6 +60,8 @@ class Watch {
   // The gradient of a tensor is about to be looked at, or to change.
   virtual void NoteGradUse(TensorImpl& tensor) = 0;
   virtual void NoteGrad(TensorImpl& tensor) = 0;
+  // A tensor was made that shares a storage with another one and has no history (Detach).
+  virtual void NoteAlias(TensorImpl& alias) = 0;
   // The storage, the dims or the flag of a tensor are about to change.
   virtual void NoteChange(TensorImpl& tensor, const char* what) = 0;
   // The context is about to be synced, or something is read.

@@ -448,3 +448,20 @@ def test_the_examples_of_the_page_run():
     names = {}
     for block in blocks:
         exec(compile(block, str(page), "exec"), names)  # noqa: S102
+
+
+def test_a_derivative_inside_gives_the_loop_no_history():
+    """The leaf that jvp() makes of a tensor from outside is nobody's outside of the loop."""
+    x, v = lz.ones(3), lz.ones(3)
+
+    def pushed(x, v):
+        return lz.func.jvp(lambda x: (x**4).sum() * x, (x,), (v,))[1]
+
+    for made in (control.fori_loop(0, 2, lambda i, s: pushed(x, s), v), control.scan(lambda c, _: (pushed(x, c), None), v, None, length=2)[0],
+                 control.cond(lz.tensor(True), lambda c: pushed(x, c), lambda c: c, v), lz.vmap(lambda c: pushed(x, c))(lz.ones(2, 3))):
+        assert not made.requires_grad
+    x.requires_grad_()
+    made = control.fori_loop(0, 2, lambda i, s: pushed(x, s), v)
+    (by_loop,) = lz.autograd.grad(made.sum(), x)
+    (by_hand,) = lz.autograd.grad(pushed(x, pushed(x, v)).sum(), x)
+    assert by_loop.tolist() == by_hand.tolist() and by_loop[0].item() > 0

@@ -519,3 +519,34 @@ def test_the_page_about_it_holds():
     page = (pathlib.Path(__file__).parents[2] / "docs" / "compile.md").read_text()
     program = "\n".join(re.findall(r"^```python\n(.*?)^```$", page, re.DOTALL | re.MULTILINE))
     exec(compile(program, "compile.md", "exec"), {"__name__": "page"})
+
+
+def test_transforms_are_replayed():
+    """They make leaves of their arguments, and of tensors from outside: nobody else sees those."""
+    w = lz.tensor([1.0, 2.0, 3.0])
+
+    def f(x):
+        return (x**3 * w).sum()
+
+    for transformed, values in ((lz.func.grad(f), [3, 24, 81]), (lz.func.hessian(f), [[6, 0, 0], [0, 24, 0], [0, 0, 54]]),
+                                (lambda x: lz.func.jvp(f, (x,), (lz.ones(3),))[1], 108), (lz.func.vmap(lz.func.grad(lambda x: x**3)), [3, 12, 27])):
+        compiled = lz.jit(transformed)
+        for scale in (1, 2, 1):
+            x = lz.tensor([1.0, 2.0, 3.0]) * scale
+            assert compiled(x).tolist() == transformed(x).tolist()
+        assert compiled(lz.tensor([1.0, 2.0, 3.0])).tolist() == values
+        assert compiled.replays >= 1, compiled.explain()
+
+
+def test_a_leaf_that_is_kept_is_not_replayed():
+    kept = []
+
+    @lz.jit
+    def f(x):
+        leaf = x.detach().requires_grad_()
+        kept.append(leaf)
+        return (leaf * 2).detach()
+
+    for _ in range(4):
+        assert f(lz.ones(2)).tolist() == [2, 2]
+    assert len(kept) == 4 and f.replays == 0

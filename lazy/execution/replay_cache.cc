@@ -140,25 +140,28 @@ absl::Status ReplayCache::Call(absl::Span<const Tensor> arguments, const Modes& 
   return absl::OkStatus();
 }
 
-absl::Status ReplayCache::Learn(std::unique_ptr<Recipe> made) {
+// The known recipe that agrees with a recording; if there is none, `why` is what differs from the
+// newest one with the same arguments.
+absl::StatusOr<ReplayCache::RecipePtr> ReplayCache::FindSame(const Recipe& made, std::string& why) {
   std::vector<RecipePtr> known;
   {
     const std::lock_guard lock(mu_);
     ++report_.recordings;
-    std::erase_if(refused_, [&](const auto& entry) { return entry.first == made->modes; });
+    std::erase_if(refused_, [&](const auto& entry) { return entry.first == made.modes; });
     known = recipes_;
     known.insert(known.end(), candidates_.rbegin(), candidates_.rend());
   }
-  RecipePtr same;
-  std::string why;  // the newest of the same arguments is another one
   for (const RecipePtr& other : known) {
-    LAZULI_ASSIGN_OR_RETURN(std::string differs, WhatDiffers(*other, *made));
-    if (differs.empty()) {
-      same = other;
-      break;
-    }
-    if (WhyOther(*other, *made).empty() && why.empty()) why = std::move(differs);
+    LAZULI_ASSIGN_OR_RETURN(std::string differs, WhatDiffers(*other, made));
+    if (differs.empty()) return other;
+    if (WhyOther(*other, made).empty() && why.empty()) why = std::move(differs);
   }
+  return nullptr;
+}
+
+absl::Status ReplayCache::Learn(std::unique_ptr<Recipe> made) {
+  std::string why;
+  LAZULI_ASSIGN_OR_RETURN(const RecipePtr same, FindSame(*made, why));
   if (same != nullptr) Generalize(*same, *made);
   std::string text;
   {

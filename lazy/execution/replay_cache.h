@@ -54,6 +54,7 @@ class ReplayCache {
 
   RecipePtr Find(absl::Span<const Tensor> arguments, const Modes& modes);
   void NoteMiss(std::string why);
+  absl::StatusOr<RecipePtr> FindSame(const Recipe& made, std::string& why);
   absl::Status Learn(std::unique_ptr<Recipe> made);
   void Say(const std::string& text) const;
 

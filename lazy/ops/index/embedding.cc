@@ -37,6 +37,8 @@ Tensor Embedding(const Tensor& index, const Tensor& weight, std::optional<int64_
 
 namespace {
 
+constexpr char kBagOp[] = "embedding_bag";
+
 // Of the first index of each bag, s64: the first bag starts with the first index, and they lie in
 // order.
 Tensor CheckedOffsets(const Tensor& offsets, int64_t count) {
@@ -54,77 +56,104 @@ Tensor CheckedOffsets(const Tensor& offsets, int64_t count) {
   return Require(from_first, Requirement::kBagsInOrder, bad, starts);
 }
 
+void CheckEmbeddingBag(const Tensor& x, const Tensor& weight, const Tensor& offsets,
+                       std::string_view mode, const Tensor& per_sample_weights,
+                       bool include_last_offset) {
+  if (mode != "sum" && mode != "mean" && mode != "max")
+    ThrowRecordError(kBagOp, InvalidArgument("mode has to be one of sum, mean or max, is ", mode));
+  const bool fits = x.rank() == 2 ? !offsets.defined()
+                                  : x.rank() == 1 && offsets.defined() && offsets.rank() == 1;
+  if (!fits || weight.rank() != 2 || !IsIntegral(x.dtype())) {
+    ThrowRecordError(kBagOp,
+                     InvalidArgument("takes indices [B, n], or [n] and offsets [B], and weight "
+                                     "[rows, d], not ",
+                                     x.shape(), " and ", weight.shape()));
+  }
+  if (offsets.defined() && !IsIntegral(offsets.dtype()))
+    ThrowRecordError(kBagOp, WrongType("offsets are integers, not ", offsets.shape()));
+  if (include_last_offset && offsets.defined() && offsets.dim(0) == 0)
+    ThrowRecordError(kBagOp,
+                     InvalidArgument("with include_last_offset there is one offset at least"));
+  if (per_sample_weights.defined() &&
+      (mode != "sum" || per_sample_weights.shape().dims() != x.shape().dims())) {
+    ThrowRecordError(kBagOp,
+                     InvalidArgument("per_sample_weights go with mode sum, and have the dims of "
+                                     "the indices, not ",
+                                     per_sample_weights.shape()));
+  }
+}
+
+// Which bag each index belongs to, and whether it counts.
+struct Bags {
+  int64_t size;
+  Tensor bag, counts;
+};
+
+// Of the indices x, which are `flat` in a row.
+Bags BagsOf(const Tensor& x, const Tensor& flat, const Tensor& offsets, bool include_last_offset) {
+  const int64_t count = flat.dim(0);
+  const Tensor place = Arange(count, DType::kS64, x.device());
+  Bags bags{0, {}, FullConstant(Shape(DType::kPred, {count}), 1, x.device())};
+  if (x.rank() == 2) {
+    bags.size = x.dim(0);
+    const auto each = static_cast<double>(std::max<int64_t>(x.dim(1), 1));
+    bags.bag = FloorDivide(place, Constant(each, DType::kS64));
+    return bags;
+  }
+  bags.size = offsets.dim(0) - (include_last_offset ? 1 : 0);
+  const Tensor checked = CheckedOffsets(offsets, count);
+  const Tensor starts = Narrow(checked, 0, 0, bags.size);
+  bags.bag = Searchsorted(starts, place, false, /*right=*/true, std::nullopt, Tensor()) - 1.0;
+  if (include_last_offset) {
+    const Tensor end = Narrow(checked, 0, bags.size, 1);
+    bags.counts = LogicalAnd(bags.counts, Lt(place, BroadcastTo(end, {count})));
+  }
+  return bags;
+}
+
+// The rows found, [n, d], by bag.
+Tensor Pooled(const Tensor& found, const Bags& bags, std::string_view mode) {
+  const auto zeros = [&](int64_t rows) {
+    return FullConstant(Shape(found.dtype(), {rows, found.dim(1)}), 0, found.device());
+  };
+  if (mode == "max") {
+    // What does not count goes to a bag behind the others.
+    const Tensor to =
+        Where(bags.counts, bags.bag, Constant(static_cast<double>(bags.size), DType::kS64));
+    return Narrow(IndexReduce(zeros(bags.size + 1), 0, to, found, "amax", /*include_self=*/false),
+                  0, 0, bags.size);
+  }
+  Tensor sum = IndexAdd(zeros(bags.size), 0, bags.bag,
+                        Where(Unsqueeze(bags.counts, 1), found, Constant(0, found.dtype())));
+  if (mode == "sum") return sum;
+  const Tensor sizes = IndexAdd(FullConstant(Shape(DType::kS64, {bags.size}), 0, found.device()), 0,
+                                bags.bag, To(bags.counts, DType::kS64));
+  const Tensor is_empty = Eq(sizes, Constant(0, DType::kS64));
+  const Tensor divisor = To(Where(is_empty, Constant(1, DType::kS64), sizes), sum.dtype());
+  return sum / Unsqueeze(divisor, 1);
+}
+
 }  // namespace
 
 Tensor EmbeddingBag(const Tensor& x, const Tensor& weight, const Tensor& offsets,
                     std::optional<double> max_norm, double /*norm_type*/, bool /*by_freq*/,
                     std::string_view mode, bool /*sparse*/, const Tensor& per_sample_weights,
                     bool include_last_offset, std::optional<int64_t> padding_idx) {
-  static constexpr char kOp[] = "embedding_bag";
-  if (max_norm) ThrowRecordError(kOp, Unimplemented("has no max_norm"));
-  if (mode != "sum" && mode != "mean" && mode != "max")
-    ThrowRecordError(kOp, InvalidArgument("mode has to be one of sum, mean or max, is ", mode));
-  const bool fits = x.rank() == 2 ? !offsets.defined()
-                                  : x.rank() == 1 && offsets.defined() && offsets.rank() == 1;
-  if (!fits || weight.rank() != 2 || !IsIntegral(x.dtype())) {
-    ThrowRecordError(kOp,
-                     InvalidArgument("takes indices [B, n], or [n] and offsets [B], and weight "
-                                     "[rows, d], not ",
-                                     x.shape(), " and ", weight.shape()));
-  }
-  if (offsets.defined() && !IsIntegral(offsets.dtype()))
-    ThrowRecordError(kOp, WrongType("offsets are integers, not ", offsets.shape()));
-  if (include_last_offset && offsets.defined() && offsets.dim(0) == 0)
-    ThrowRecordError(kOp, InvalidArgument("with include_last_offset there is one offset at least"));
-  if (per_sample_weights.defined() &&
-      (mode != "sum" || per_sample_weights.shape().dims() != x.shape().dims())) {
-    ThrowRecordError(kOp,
-                     InvalidArgument("per_sample_weights go with mode sum, and have the dims of "
-                                     "the indices, not ",
-                                     per_sample_weights.shape()));
-  }
-  const FunctionScope function(kOp);
+  if (max_norm) ThrowRecordError(kBagOp, Unimplemented("has no max_norm"));
+  CheckEmbeddingBag(x, weight, offsets, mode, per_sample_weights, include_last_offset);
+  const FunctionScope function(kBagOp);
   const Tensor flat = Reshape(x, {-1});
-  const int64_t count = flat.dim(0);
-  const int64_t bags = x.rank() == 2 ? x.dim(0) : offsets.dim(0) - (include_last_offset ? 1 : 0);
-  const Tensor place = Arange(count, DType::kS64, x.device());
-  Tensor end;  // [1]: of the last bag, if it is given
-  const Value zero = Constant(0, DType::kS64);
-  Tensor bag;
-  if (x.rank() == 2) {
-    const int64_t each = std::max<int64_t>(x.dim(1), 1);
-    bag = FloorDivide(place, Constant(static_cast<double>(each), DType::kS64));
-  } else {
-    const Tensor checked = CheckedOffsets(offsets, count);
-    const Tensor starts = Narrow(checked, 0, 0, bags);
-    if (include_last_offset) end = Narrow(checked, 0, bags, 1);
-    bag = Searchsorted(starts, place, false, /*right=*/true, std::nullopt, Tensor()) - 1.0;
-  }
-  const int64_t rows = weight.dim(0);
-  Tensor counts = FullConstant(Shape(DType::kPred, {count}), 1, x.device());
+  Bags bags = BagsOf(x, flat, offsets, include_last_offset);
   if (padding_idx) {
-    const int64_t row = *padding_idx < 0 ? *padding_idx + rows : *padding_idx;
-    counts = Ne(flat, Constant(static_cast<double>(row), flat.dtype()));
+    const int64_t row = *padding_idx < 0 ? *padding_idx + weight.dim(0) : *padding_idx;
+    bags.counts =
+        LogicalAnd(bags.counts, Ne(flat, Constant(static_cast<double>(row), flat.dtype())));
   }
-  if (end.defined()) counts = LogicalAnd(counts, Lt(place, BroadcastTo(end, {count})));
   Tensor found = IndexSelect(weight, 0, flat);
   if (per_sample_weights.defined()) found = found * Reshape(per_sample_weights, {-1, 1});
-  const Tensor column = Unsqueeze(counts, 1);
-  const Tensor none = FullConstant(Shape(found.dtype(), {bags, weight.dim(1)}), 0, x.device());
-  if (count == 0 || bags == 0) return none + Sum(weight) * 0.0;
-  if (mode == "max") {
-    // What does not count goes to a bag behind the others.
-    const Tensor extra =
-        FullConstant(Shape(found.dtype(), {bags + 1, weight.dim(1)}), 0, x.device());
-    const Tensor to = Where(counts, bag, Constant(static_cast<double>(bags), DType::kS64));
-    return Narrow(IndexReduce(extra, 0, to, found, "amax", /*include_self=*/false), 0, 0, bags);
-  }
-  Tensor sum = IndexAdd(none, 0, bag, Where(column, found, Constant(0, found.dtype())));
-  if (mode == "sum") return sum;
-  const Tensor sizes = IndexAdd(FullConstant(Shape(DType::kS64, {bags}), 0, x.device()), 0, bag,
-                                To(counts, DType::kS64));
-  const Tensor divisor = To(Where(Eq(sizes, zero), Constant(1, DType::kS64), sizes), sum.dtype());
-  return sum / Unsqueeze(divisor, 1);
+  if (flat.dim(0) > 0 && bags.size > 0) return Pooled(found, bags, mode);
+  return FullConstant(Shape(found.dtype(), {bags.size, weight.dim(1)}), 0, x.device()) +
+         Sum(weight) * 0.0;
 }
 
 }  // namespace lazuli::lazy

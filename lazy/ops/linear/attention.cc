@@ -24,19 +24,28 @@ Tensor SharedHeads(const Tensor& x, int64_t heads) {
 
 }  // namespace
 
+namespace {
+
+void CheckAttention(const Tensor& query, const Tensor& key, const Tensor& value,
+                    bool has_two_masks) {
+  constexpr char kOp[] = "scaled_dot_product_attention";
+  for (const Tensor* t : {&query, &key, &value}) {
+    if (t->rank() < 2 || t->dtype() != query.dtype() || !IsFloat(query.dtype())) {
+      ThrowRecordError(kOp,
+                       InvalidArgument("takes floats of one dtype and two dims or more, not ",
+                                       query.shape(), ", ", key.shape(), " and ", value.shape()));
+    }
+  }
+  if (has_two_masks)
+    ThrowRecordError(kOp, InvalidArgument("attn_mask should not be set when is_causal=True"));
+}
+
+}  // namespace
+
 Tensor ScaledDotProductAttention(const Tensor& query, const Tensor& in_key, const Tensor& in_value,
                                  const Tensor& attn_mask, double dropout_p, bool is_causal,
                                  std::optional<double> scale, bool enable_gqa) {
-  constexpr char kOp[] = "scaled_dot_product_attention";
-  for (const Tensor* t : {&query, &in_key, &in_value}) {
-    if (t->rank() < 2 || t->dtype() != query.dtype() || !IsFloat(query.dtype())) {
-      ThrowRecordError(
-          kOp, InvalidArgument("takes floats of one dtype and two dims or more, not ",
-                               query.shape(), ", ", in_key.shape(), " and ", in_value.shape()));
-    }
-  }
-  if (is_causal && attn_mask.defined())
-    ThrowRecordError(kOp, InvalidArgument("attn_mask should not be set when is_causal=True"));
+  CheckAttention(query, in_key, in_value, is_causal && attn_mask.defined());
   const bool shared = enable_gqa && query.rank() >= 3 && in_key.rank() >= 3;
   const int64_t heads = shared ? query.dim(query.rank() - 3) : 0;
   const Tensor key = shared ? SharedHeads(in_key, heads) : in_key;

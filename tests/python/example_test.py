@@ -30,6 +30,7 @@ PROMISES = {
     "06_recurrent": r"step 100: loss 0\..*compiled for other lengths: 0\n(9\d|100) % remembered\n$",
     "07_least_squares": r"coefficients: \[(1.0|0.9\d?|1.0\d), .*moves the determinant most\n.*the input matrix is singular.*07_least_squares.py:\d+\)\n$",
     "09_loops": r"step 400: loss 0\.0[0-2].*compiled later: 0 traced for each batch: 1\nwords .* score (\d+\.\d+)\nscore of these words: \1\n$",
+    "10_transforms": r"sizes of 8 gradients: \[.*clipped to 1 per sample: 0\.\d+\nslope after 6 steps: (0e\+00|\de-0[5-9])\n.*step 200: loss 0\.0[0-2]\d+\n$",
     "08_spectrogram": r"loudest from 2\d\d.*#####.*noise: 0.[45]\d before, 0.[01]\d after\n$",
 }
 

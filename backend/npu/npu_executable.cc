@@ -94,12 +94,12 @@ class NpuExecutable final : public Executable, public backend::HasScratchPlan {
   std::vector<int32_t> updated_by_;
   int64_t temporary_bytes_ = 0;  // the most that a program of the device asks for
   // Constants of the programs, on each card that has run them: blocks, and places by step.
-  struct Constants {
+  struct LoadedConstants {
     std::vector<DramBlock> blocks;
     std::vector<uint64_t> places;
   };
   ir::ForkMutex mutex_;
-  std::map<const Card*, Constants> constants_;
+  std::map<const Card*, LoadedConstants> constants_;
 };
 
 void NpuExecutable::CountStats() {
@@ -231,7 +231,7 @@ absl::StatusOr<const std::vector<uint64_t>*> NpuExecutable::ConstantsOn(
   const std::lock_guard lock(mutex_);
   if (const auto there = constants_.find(card.get()); there != constants_.end())
     return &there->second.places;
-  Constants constants;
+  LoadedConstants constants;
   constants.places.resize(plan_.steps.size());
   for (std::size_t s = 0; s < plan_.steps.size(); ++s) {
     const auto* device = std::get_if<DeviceProgram>(&plan_.steps[s].program);

@@ -42,11 +42,11 @@ Range RangeAt(const WindowDim& window, int64_t position, int64_t input_size, int
 
 // The positions of the window between which all lie that read an element for some output: a window may
 // be far larger than the input.
-struct WindowPart {
+struct TapsInside {
   int64_t first = 0, count = 0;
 };
 
-WindowPart InsideOf(const WindowDim& window, int64_t input_size, int64_t output_size) {
+TapsInside InsideOf(const WindowDim& window, int64_t input_size, int64_t output_size) {
   if (input_size == 0 || output_size == 0) return {};
   const int64_t low = window.pad_low - (output_size - 1) * window.stride,
                 high = window.pad_low + (input_size - 1) * window.base_dilation;
@@ -72,7 +72,7 @@ absl::Status ForEachWindowPosition(const Window& window, const Shape& input, con
                                    F&& f) {
   Dims firsts, counts;
   for (std::size_t d = 0; d < window.size(); ++d) {
-    const WindowPart inside = InsideOf(window[d], input.dims()[d], output.dims()[d]);
+    const TapsInside inside = InsideOf(window[d], input.dims()[d], output.dims()[d]);
     firsts.push_back(inside.first);
     counts.push_back(inside.count);
   }

@@ -86,7 +86,7 @@ std::optional<Levels> ParseLevels(std::string_view text) {
 
 // The value of one flag. Numbers and booleans share a cell; strings that were replaced stay alive,
 // because readers hold references.
-struct Slot {
+struct FlagSlot {
   std::atomic<bool> loaded{false};  // no once_flag: memory may run out in between
   std::atomic<int64_t> number{0};
   std::atomic<const std::string*> text{nullptr};
@@ -111,8 +111,8 @@ const std::array<FlagRow, kNumFlags>& Rows() {
   return *rows;
 }
 
-std::array<Slot, kNumFlags>& Slots() {
-  static auto* slots = new std::array<Slot, kNumFlags>;
+std::array<FlagSlot, kNumFlags>& Slots() {
+  static auto* slots = new std::array<FlagSlot, kNumFlags>;
   return *slots;
 }
 
@@ -121,7 +121,7 @@ std::mutex& SetMutex() {
   return *mutex;
 }
 
-absl::Status Assign(const FlagRow& row, Slot& slot, std::string_view text) {
+absl::Status Assign(const FlagRow& row, FlagSlot& slot, std::string_view text) {
   std::optional<int64_t> number;
   std::string_view wanted;
   switch (row.type) {
@@ -158,8 +158,8 @@ absl::Status Assign(const FlagRow& row, Slot& slot, std::string_view text) {
   return absl::OkStatus();
 }
 
-Slot& Load(std::size_t index) {
-  Slot& slot = Slots()[index];
+FlagSlot& Load(std::size_t index) {
+  FlagSlot& slot = Slots()[index];
   if (slot.loaded.load(std::memory_order_acquire)) return slot;
   const FlagRow& row = Rows()[index];
   std::lock_guard lock(SetMutex());
@@ -197,7 +197,7 @@ std::span<const FlagRow> FlagRows() { return Rows(); }
 absl::Status SetFlag(std::string_view variable, std::string_view value) {
   for (std::size_t i = 0; i < kNumFlags; ++i) {
     if (Rows()[i].name != variable) continue;
-    Slot& slot = Load(i);
+    FlagSlot& slot = Load(i);
     std::lock_guard lock(SetMutex());
     return Assign(Rows()[i], slot, value);
   }

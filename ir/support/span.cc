@@ -82,7 +82,7 @@ struct SpanLabels {
 };
 
 // From the first op of the thread that no sync has taken.
-struct Recording {
+struct RecordingSpan {
   int64_t start = 0, nodes = 0;
 };
 
@@ -278,14 +278,14 @@ const SpanLabel& LabelOf(SpanKind kind, std::string_view name) {
 }
 
 void NoteRecorded() {
-  Recording& recording = PerThread<Recording>::Get();
+  RecordingSpan& recording = PerThread<RecordingSpan>::Get();
   if (recording.nodes++ == 0) recording.start = NowNs();
 }
 
 }  // namespace internal
 
 void EndRecorded() {
-  Recording& recording = PerThread<Recording>::Get();
+  RecordingSpan& recording = PerThread<RecordingSpan>::Get();
   if (recording.nodes == 0) return;
   static const SpanLabel& label = internal::LabelOf(SpanKind::kRecord, "record");
   if (IsTracing()) internal::RecordSpan(label, recording.start, recording.nodes);

@@ -163,9 +163,9 @@ class While {
 // A loop over steps under construction. It carries: the carried arrays; the arrays of all steps
 // that it makes, of further results and perhaps of what the steps were given; what the checks
 // found.
-class Steps {
+class LoopSteps {
  public:
-  Steps(LoweringContext& context, const StepParts& parts)
+  LoopSteps(LoweringContext& context, const StepParts& parts)
       : parts_(parts),
         step_(context, parts.step),
         taken_(parts.step.program->parameters()),
@@ -267,7 +267,7 @@ absl::StatusOr<ProgramPtr> StepProgram(const std::string& name, const StepParts&
   auto module = std::make_unique<hlo::Module>(name);
   Builder builder(module.get(), "main");
   LoweringContext context(builder);
-  const Steps steps(context, parts);
+  const LoopSteps steps(context, parts);
   const Ops given = steps.Parameters(builder);
   const Ops begin = steps.Begin(builder, given);
   if (parts.count == 0)  // an array without elements has none to take

@@ -83,8 +83,8 @@ FaultPtr FaultOfCheckedInput(const Run& run, std::size_t check, const Failed& in
 }
 
 // A result that is computed through a check may get the fault itself, which is not to own it.
-Fault::Checked CheckedOf(const Run& run, std::size_t check) {
-  Fault::Checked checked{.site = run.checks[check].site};
+Fault::FailedOp CheckedOf(const Run& run, std::size_t check) {
+  Fault::FailedOp checked{.site = run.checks[check].site};
   for (const int32_t integers : run.program->checked_integers[check]) {
     if (integers >= 0)
       checked.given.push_back(run.inputs[static_cast<std::size_t>(integers)]);

@@ -40,7 +40,7 @@ bool Requires(const TensorImpl& impl) {
 
 std::string WhyNotArgument(const Recipe& recipe, absl::Span<const Tensor> arguments,
                            std::size_t i) {
-  const Recipe::Argument& a = recipe.arguments[i];
+  const Recipe::ArgumentGuard& a = recipe.arguments[i];
   const Tensor& x = arguments[i];
   const Storage& storage = x.storage();
   if (!(storage.shape() == a.shape)) return Was(i, "", storage.shape(), a.shape);
@@ -68,9 +68,9 @@ bool SharesAlike(const Recipe& recipe, absl::Span<const Tensor> arguments) {
     return view == nullptr ? &storage : view->base().get();
   };
   for (std::size_t i = 0; i < arguments.size(); ++i) {
-    const Recipe::Argument& a = recipe.arguments[i];
+    const Recipe::ArgumentGuard& a = recipe.arguments[i];
     for (std::size_t j = 0; j < i; ++j) {
-      const Recipe::Argument& b = recipe.arguments[j];
+      const Recipe::ArgumentGuard& b = recipe.arguments[j];
       if ((written(i) == written(j)) != (a.same_base == b.same_base)) return false;
       if (written(i) != written(j)) continue;
       const bool same_storage = &arguments[i].storage() == &arguments[j].storage();
@@ -229,7 +229,7 @@ bool SameEffects(const Recipe& a, const Recipe& b) {
 std::string WhatDiffersInArguments(const Recipe& a, const Recipe& b) {
   if (a.arguments.size() != b.arguments.size()) return "there are more or fewer arguments";
   for (std::size_t i = 0; i < a.arguments.size(); ++i) {
-    const Recipe::Argument &x = a.arguments[i], &y = b.arguments[i];
+    const Recipe::ArgumentGuard &x = a.arguments[i], &y = b.arguments[i];
     if (!(x.shape == y.shape)) return Was(i, "", y.shape, x.shape);
     if (!(x.device == y.device) || x.requires_grad != y.requires_grad ||
         x.is_inference != y.is_inference || x.is_view != y.is_view || x.strides != y.strides ||

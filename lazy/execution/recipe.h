@@ -44,7 +44,7 @@ struct Recipe {
     SiteId site = ir::kNoSite;  // that used it first
   };
   // What an argument was.
-  struct Argument {
+  struct ArgumentGuard {
     Shape shape, base_shape;
     backend::Device device;
     bool requires_grad = false, is_inference = false, is_number = false, is_view = false;
@@ -68,7 +68,7 @@ struct Recipe {
     uint64_t cell = 0;
     SiteId site = ir::kNoSite;
   };
-  struct Draw {
+  struct DrawnNumbers {
     Generator generator;
     int64_t numbers;
   };
@@ -85,13 +85,13 @@ struct Recipe {
     uint64_t cell = 0;  // of a number
     bool operator==(const Content&) const = default;
   };
-  struct Root {
+  struct ProgramRoot {
     int32_t replaced = -1;  // the place that it is written over; -2 - i: constant i; -1: none
     int32_t before = -1;
     bool is_wanted = false, is_view = false;
     Shape shape;
   };
-  struct Write {
+  struct PlaceWrite {
     int32_t place;
     Content content;
     NodePtr node;  // of the place's shape: stands for the elements for a moment
@@ -123,7 +123,7 @@ struct Recipe {
   };
 
   std::vector<uint64_t> modes;  // what the thread had switched on
-  std::vector<Argument> arguments;
+  std::vector<ArgumentGuard> arguments;
   std::vector<Place> places;
   std::vector<Owner> owners;
   absl::flat_hash_set<const Storage*> captured_bases;
@@ -136,14 +136,14 @@ struct Recipe {
   std::vector<SiteId> input_sites;
   std::vector<DataPtr> constants;
   std::vector<Scalar> scalars;
-  std::vector<Draw> draws;
+  std::vector<DrawnNumbers> draws;
   std::vector<Action> actions;
-  std::vector<Root> roots;
+  std::vector<ProgramRoot> roots;
   PooledVector<Run::Check> checks, nans;
   bool waits_for_doubts = false;  // something new is written over, which a failed check cannot undo
 
   std::vector<int32_t> donated;  // places of arguments whose elements the call takes
-  std::vector<Write> writes;
+  std::vector<PlaceWrite> writes;
   std::vector<NewStorage> storages;
   std::vector<NewTensor> tensors;
   std::vector<TensorRef> results;

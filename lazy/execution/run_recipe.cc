@@ -136,7 +136,7 @@ absl::StatusOr<std::string> RecipeRun::Gather() {
 
 absl::Status RecipeRun::TakeOverWritten() {
   Context::Movers movers;
-  for (const Recipe::Write& write : recipe_.writes) {
+  for (const Recipe::PlaceWrite& write : recipe_.writes) {
     Storage& storage = *placed_[At(write.place)].storage;
     if (context_.Owns(storage)) continue;
     if (!movers) movers = Context::LockMovers();
@@ -163,7 +163,7 @@ absl::StatusOr<std::string> RecipeRun::Prepare() {
   LAZULI_RETURN_IF_ERROR(context_.TakeFailure());
   if (ir::flags().memory_limit() != 0) return "there is a limit of memory";
   if (recipe_.program == nullptr && !recipe_.storages.empty()) return "nothing is computed";
-  for (const Recipe::Draw& draw : recipe_.draws) {
+  for (const Recipe::DrawnNumbers& draw : recipe_.draws) {
     if (Replay::Is(draw.generator)) return "random numbers are drawn again";
   }
   bool has_outcome;
@@ -200,7 +200,7 @@ absl::Status RecipeRun::ActOnHost() {
       break;
     }
   }
-  for (const Recipe::Draw& draw : recipe_.draws) {
+  for (const Recipe::DrawnNumbers& draw : recipe_.draws) {
     const GeneratorStatePtr& state = draw.generator.shared_state();
     drawn_.push_back(state->Reserve(draw.numbers));
     const Context::Lock lock(context_);
@@ -210,7 +210,7 @@ absl::Status RecipeRun::ActOnHost() {
 }
 
 bool RecipeRun::IsAsGathered() const {
-  for (const Recipe::Write& write : recipe_.writes) {
+  for (const Recipe::PlaceWrite& write : recipe_.writes) {
     const Placed& here = placed_[At(write.place)];
     if (!context_.Owns(*here.storage) || here.storage->pending() ||
         here.storage->version() != here.version)
@@ -298,7 +298,7 @@ void RecipeRun::Queue(Executor& executor, PooledVector<Value>& old) {
   FillScalars(run);
   PooledVector<RootOfRun> roots;
   roots.reserve(recipe_.roots.size());
-  for (const Recipe::Root& root : recipe_.roots) {
+  for (const Recipe::ProgramRoot& root : recipe_.roots) {
     const DataHandle* replaced = nullptr;
     if (root.replaced >= 0) replaced = placed_[At(root.replaced)].data.get();
     if (root.replaced < -1) replaced = recipe_.constants[At(-2 - root.replaced)].get();
@@ -307,7 +307,7 @@ void RecipeRun::Queue(Executor& executor, PooledVector<Value>& old) {
   CompleteRun(roots, [&](std::size_t o) -> const Shape& { return recipe_.roots[o].shape; }, run);
   outputs_ = run.outputs;
   executor.Admit();
-  for (const Recipe::Write& write : recipe_.writes) {
+  for (const Recipe::PlaceWrite& write : recipe_.writes) {
     Storage& storage = *placed_[At(write.place)].storage;
     old.push_back(context_.Write(storage, {write.node, 0}));
     context_.Resolve(storage, DataOf(write.content));
@@ -328,13 +328,13 @@ absl::Status RecipeRun::Submit() {
     if (content.kind == Content::Kind::kPlace)
       kept_[At(content.index)] = placed_[At(content.index)].data;
   };
-  for (const Recipe::Write& write : recipe_.writes) keep(write.content);
+  for (const Recipe::PlaceWrite& write : recipe_.writes) keep(write.content);
   for (const Recipe::NewStorage& made : recipe_.storages) keep(made.content);
   if (recipe_.program != nullptr) {
     Queue(Executor::Of(recipe_.device), old);
     context_.TakeOutcome();
   } else {
-    for (const Recipe::Write& write : recipe_.writes) {
+    for (const Recipe::PlaceWrite& write : recipe_.writes) {
       Storage& storage = *placed_[At(write.place)].storage;
       old.push_back(context_.Write(storage, {write.node, 0}));
       context_.Resolve(storage, DataOf(write.content));

@@ -35,15 +35,15 @@ Fault::Fault(absl::Status status, IntrusivePtr<Fault> first)
     : status_(std::move(status)), first_(std::move(first)) {}
 Fault::~Fault() = default;
 
-bool Fault::Checked::Has(const IntrusivePtr<DataHandle>& data) const {
+bool Fault::FailedOp::Has(const IntrusivePtr<DataHandle>& data) const {
   return std::find(given.begin(), given.end(), data) != given.end();
 }
-bool Fault::Checked::IsOfSameIntegers(const Checked& other) const {
+bool Fault::FailedOp::IsOfSameIntegers(const FailedOp& other) const {
   return site == other.site &&
          std::any_of(given.begin(), given.end(), [&](const auto& data) { return other.Has(data); });
 }
 
-void Fault::SetChecked(Checked checked) { checked_ = std::move(checked); }
+void Fault::SetChecked(FailedOp checked) { checked_ = std::move(checked); }
 
 void Fault::Tell() {
   std::atomic<uint64_t>& told = first_ ? first_->told_ : told_;

@@ -68,14 +68,14 @@ class Fault : public RefCounted<Fault> {
   const GraphOutcomePtr& outcome() const { return first_ ? first_->outcome() : outcome_; }
   // Of the op whose check failed: its line, and the data of the integers that it was given. An op of its
   // gradient has the same, and fails, too.
-  struct Checked {
+  struct FailedOp {
     ir::SiteId site = ir::kNoSite;
     PooledVector<IntrusivePtr<DataHandle>> given = {};
     bool Has(const IntrusivePtr<DataHandle>& data) const;
-    bool IsOfSameIntegers(const Checked& other) const;
+    bool IsOfSameIntegers(const FailedOp& other) const;
   };
-  const Checked& checked() const { return checked_; }
-  void SetChecked(Checked checked);  // before others see it
+  const FailedOp& checked() const { return checked_; }
+  void SetChecked(FailedOp checked);  // before others see it
 
   // Somebody was told, that is, it was thrown.
   void Tell();
@@ -89,7 +89,7 @@ class Fault : public RefCounted<Fault> {
  private:
   absl::Status status_;
   GraphOutcomePtr outcome_;
-  Checked checked_;
+  FailedOp checked_;
   IntrusivePtr<Fault> first_;
   std::atomic<uint64_t> told_{0};  // the count then; 0: not yet
 };

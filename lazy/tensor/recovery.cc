@@ -85,7 +85,7 @@ class Context::FromFailed {
   }
 
  private:
-  static bool IsEqual(const Node& node, const Fault::Checked& failed) {
+  static bool IsEqual(const Node& node, const Fault::FailedOp& failed) {
     if (node.site() != failed.site || failed.given.empty()) return false;
     bool same = false;
     VisitIntegers(node, [&](const Value& integers) {

@@ -27,7 +27,7 @@ std::vector<Op> KnownParts(absl::Span<const SplitPart> parts) {
 }  // namespace
 
 // A loop on its way: what is known of the state's parts and of the residuals of its body.
-struct Splitter::Loop {
+struct Splitter::CountedLoop {
   int64_t count;
   Mask linear;
   std::vector<SplitPart> begin;
@@ -47,7 +47,7 @@ struct Splitter::Loop {
   }
 };
 
-std::vector<Op> Splitter::AddKnownLoop(const Loop& loop) {
+std::vector<Op> Splitter::AddKnownLoop(const CountedLoop& loop) {
   std::vector<Op> state;
   for (std::size_t k = 0; k < loop.linear.size(); ++k) {
     if (!loop.linear[k]) state.push_back(loop.begin[k].known);
@@ -70,7 +70,7 @@ std::vector<Op> Splitter::AddKnownLoop(const Loop& loop) {
   return AddCountedLoop(known, loop.count, /*is_backward=*/false, state, {}, step);
 }
 
-std::vector<Op> Splitter::AddLinearLoop(const Loop& loop, absl::Span<const Op> stacks) {
+std::vector<Op> Splitter::AddLinearLoop(const CountedLoop& loop, absl::Span<const Op> stacks) {
   std::vector<Op> state, fixed;
   for (std::size_t k = 0; k < loop.linear.size(); ++k) {
     if (loop.linear[k]) state.push_back(InLinear(loop.begin[k]));
@@ -98,7 +98,7 @@ std::vector<Op> Splitter::AddLinearLoop(const Loop& loop, absl::Span<const Op> s
 absl::StatusOr<std::vector<SplitPart>> Splitter::SplitWhile(const hlo::Instruction& i,
                                                             const std::vector<SplitPart>& begin) {
   hlo::Computation &condition = *i.called()[0], &body = *i.called()[1];
-  Loop loop{0, DependentState(body, LinearParts(begin)), begin, StepsOfState(body), {}};
+  CountedLoop loop{0, DependentState(body, LinearParts(begin)), begin, StepsOfState(body), {}};
   std::vector<std::optional<Literal>> values, same(begin.size());
   for (std::size_t k = 0; k < begin.size(); ++k) {
     values.push_back(loop.linear[k] ? std::nullopt : constants.ValueOf(begin[k].known));

@@ -41,9 +41,9 @@ class Splitter {
                                                     const std::vector<SplitPart>& begin);
   absl::StatusOr<std::vector<SplitPart>> SplitConditional(
       const hlo::Instruction& i, const std::vector<std::vector<SplitPart>>& operands);
-  struct Loop;
-  std::vector<Op> AddKnownLoop(const Loop& loop);
-  std::vector<Op> AddLinearLoop(const Loop& loop, absl::Span<const Op> stacks);
+  struct CountedLoop;
+  std::vector<Op> AddKnownLoop(const CountedLoop& loop);
+  std::vector<Op> AddLinearLoop(const CountedLoop& loop, absl::Span<const Op> stacks);
   struct Branches;
   std::vector<Op> AddKnownBranches(const hlo::Instruction& i, const Branches& branches);
   std::vector<Op> AddLinearBranches(const hlo::Instruction& i, const Branches& branches,

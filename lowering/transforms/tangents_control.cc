@@ -41,12 +41,12 @@ std::vector<Shape> ShapesOf(absl::Span<const Op> values) {
 
 // A computation of one tuple: values, then the tangents that `in` names. Its result has the tangents
 // that `out` names, and any other that turns out not to be zero.
-struct Derived {
+struct DerivedBody {
   hlo::Computation* computation;
   Mask active;  // the parts of its result whose tangents are not zero
 };
-Derived Derive(Builder& b, const hlo::Computation& original, const Shape& parameter, const Mask& in,
-               const Mask& out) {
+DerivedBody Derive(Builder& b, const hlo::Computation& original, const Shape& parameter,
+                   const Mask& in, const Mask& out) {
   Mask active;
   hlo::Computation* const made =
       b.Region(original.name(), {parameter}, [&](Builder& r, absl::Span<const Op> p) {
@@ -69,7 +69,7 @@ Duals WhileTangent(TangentStep& s) {
   for (;;) {
     const std::vector<Op> state = ValuesThenTangents(s.b, begin, active);
     const Shape shape = Shape::Tuple(ShapesOf(state));
-    const Derived body = Derive(s.b, *s.i.called()[1], shape, active, active);
+    const DerivedBody body = Derive(s.b, *s.i.called()[1], shape, active, active);
     if (body.computation == nullptr) return s.WithoutTangents();
     const Mask more = Union(active, body.active);
     if (more != active) {
@@ -99,7 +99,7 @@ Duals ConditionalTangent(TangentStep& s) {
       const Duals& given = s.operands[k + 1];
       const Mask in = ActiveParts(given);
       operands.push_back(s.b.Tuple(ValuesThenTangents(s.b, given, in)));
-      const Derived branch = Derive(s.b, *s.i.called()[k], operands.back().shape(), in, out);
+      const DerivedBody branch = Derive(s.b, *s.i.called()[k], operands.back().shape(), in, out);
       if (branch.computation == nullptr) return s.WithoutTangents();
       derived.push_back(branch.computation);
       found = Union(std::move(found), branch.active);

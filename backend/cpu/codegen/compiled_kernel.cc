@@ -28,8 +28,8 @@ constexpr int64_t kSourceBytes = 8192;
 }  // namespace
 
 // What the code is made from: a copy of the body, since the program that it came with may go first.
-struct CompiledKernel::Source {
-  Source(const hlo::Computation& original, std::string body_text)
+struct CompiledKernel::KernelSource {
+  KernelSource(const hlo::Computation& original, std::string body_text)
       : text(std::move(body_text)), body(*hlo::AddClones({&original}, module).at(&original)) {}
 
   std::string text;
@@ -40,7 +40,7 @@ struct CompiledKernel::Source {
 CompiledKernel::CompiledKernel(StoredKernel stored)
     : shape_(std::move(stored.shape)), object_(std::move(stored.object)) {}
 CompiledKernel::CompiledKernel(const hlo::Computation& body, std::string text, KernelShape shape)
-    : shape_(std::move(shape)), source_(std::make_unique<Source>(body, std::move(text))) {}
+    : shape_(std::move(shape)), source_(std::make_unique<KernelSource>(body, std::move(text))) {}
 CompiledKernel::~CompiledKernel() = default;
 
 absl::Status CompiledKernel::Load() { return Link(std::move(object_)); }

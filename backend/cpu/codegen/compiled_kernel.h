@@ -77,7 +77,7 @@ class CompiledKernel final : public Kernel, public std::enable_shared_from_this<
     std::unique_ptr<const MachineCode> linked;
     Function run = nullptr, finish = nullptr;
   };
-  struct Source;
+  struct KernelSource;
 
   void RunCode(const Code& code, std::byte* const* args) const;
   absl::Status RunWithoutCode(std::byte* const* args, std::atomic<bool>& ran) const;
@@ -87,8 +87,8 @@ class CompiledKernel final : public Kernel, public std::enable_shared_from_this<
   absl::Status Link(std::string object) const;
 
   const KernelShape shape_;
-  const std::unique_ptr<const Source> source_;  // null: it was made with code
-  std::string object_;                          // to be linked by Load()
+  const std::unique_ptr<const KernelSource> source_;  // null: it was made with code
+  std::string object_;                                // to be linked by Load()
   mutable std::atomic<bool> runs_again_{false};
   mutable std::atomic<int64_t> spent_{0};   // nanoseconds, in runs without code
   mutable std::atomic<bool> asked_{false};  // the background compiler has it

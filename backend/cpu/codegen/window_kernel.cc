@@ -177,10 +177,10 @@ void OuterLoops(KernelBuilder& e, const WindowSpace& space, int width, Values& a
   loop(first, 1, 1);
 }
 
-struct Scalar {
+struct InitialValue {
   BodyPlan plan;
   int32_t node;
-  explicit Scalar(const Instruction* value) {
+  explicit InitialValue(const Instruction* value) {
     plan.sizes.push_back(1);
     node = Planner(plan).Add(value, Point{});
   }
@@ -222,7 +222,7 @@ absl::StatusOr<KernelShape> EmitReduceWindowKernel(llvm::Module* module,
   const DType dtype = root.shape().dtype();
   const hlo::Opcode monoid = *hlo::MonoidOf(*root.to_apply());
   const WindowValue input(space, root.operand(0), space.InnerPoint());
-  const Scalar init(root.operand(1));
+  const InitialValue init(root.operand(1));
   const Affine output =
       Offset(root.shape(), space.OuterPoint(), static_cast<int64_t>(space.sizes().size()));
   const int64_t variable = space.VectorVariable(request.vector_width);
@@ -312,7 +312,7 @@ class SelectAndScatter {
   const hlo::Window& window_;
   WindowSpace space_;
   WindowValue input_, source_, result_;
-  Scalar init_;
+  InitialValue init_;
   Affine target_;
   DType dtype_;
   int64_t variable_;

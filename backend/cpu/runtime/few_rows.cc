@@ -145,19 +145,19 @@ class FewRowsMatmul final : public LibraryCall {
  private:
   int64_t Results() const { return plan_.spec.m * plan_.spec.n; }
 
-  struct Arrays {
+  struct ProductArrays {
     const T* a;
     const B* b;
     T *c, *sums, *lanes;
   };
-  void RunCut(const Arrays& arrays, int64_t part) const {
+  void RunCut(const ProductArrays& arrays, int64_t part) const {
     const int64_t column = part % plan_.column_parts, rest = part / plan_.column_parts,
                   terms = plan_.dots_whole() ? 1 : plan_.term_parts, term = rest % terms,
                   product = rest / terms * plan_.products_of_part,
                   last = std::min(plan_.spec.batch, product + plan_.products_of_part);
     for (int64_t batch = product; batch < last; ++batch) RunColumns(arrays, batch, column, term);
   }
-  void RunColumns(const Arrays& arrays, int64_t batch, int64_t column, int64_t term) const {
+  void RunColumns(const ProductArrays& arrays, int64_t batch, int64_t column, int64_t term) const {
     const int64_t begin = column * plan_.columns_of_part,
                   end = std::min(plan_.spec.n, begin + plan_.columns_of_part);
     if (!plan_.dots_whole()) return RunOne(arrays, batch, begin, end, term);
@@ -166,7 +166,8 @@ class FewRowsMatmul final : public LibraryCall {
         RunOne(arrays, batch, j, std::min(end, j + kDotsAtATime), term);
     }
   }
-  void RunOne(const Arrays& arrays, int64_t batch, int64_t begin, int64_t end, int64_t term) const {
+  void RunOne(const ProductArrays& arrays, int64_t batch, int64_t begin, int64_t end,
+              int64_t term) const {
     const auto& [a, b, c, sums, lanes] = arrays;
     const MatmulSpec& s = plan_.spec;
     const int64_t first = term * plan_.terms_of_part;

@@ -18,7 +18,7 @@ struct FourierVector {
 };
 
 template <class T, int kLanes>
-struct Lanes {
+struct FourierLanes {
   using V = typename FourierVector<T, kLanes>::Type;
   struct C {
     V re, im;
@@ -473,7 +473,7 @@ LAZULI_INLINE void Multiply(const T* x, const T* y, int64_t n, Conjugates conjug
 #define LAZULI_FOURIER_LOOPS(Name, kBytes, ...)                                                    \
   template <class T>                                                                               \
   struct Name {                                                                                    \
-    using L = Lanes<T, kBytes / sizeof(T)>;                                                        \
+    using L = FourierLanes<T, kBytes / sizeof(T)>;                                                 \
     using Complex = std::complex<T>;                                                               \
     __VA_ARGS__ static T* Run(const FourierPass<T>* passes, int64_t count, T* x, T* y) {           \
       return RunPasses<L>(passes, count, x, y);                                                    \

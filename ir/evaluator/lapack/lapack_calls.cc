@@ -384,7 +384,7 @@ void TorchEigh(Call& call) {
 
 // Names of a routine for real and for complex types, without the letter of the type; empty if there is
 // none.
-struct LapackRoutine {
+struct RoutineRow {
   std::string_view real, complex;
   std::size_t operands, real_results, complex_results;
   void (*run[4])(Call&);  // f32, f64, c64, c128
@@ -394,7 +394,7 @@ struct LapackRoutine {
 #define LAZULI_RUN_OF(function, hermitian)                  \
   {function<float, hermitian>, function<double, hermitian>, \
    function<std::complex<float>, hermitian>, function<std::complex<double>, hermitian>}
-const LapackRoutine kRoutines[] = {
+const RoutineRow kRoutines[] = {
     {"potrf", "potrf", 1, 2, 2, LAZULI_RUN(Cholesky)},
     {"getrf", "getrf", 1, 3, 3, LAZULI_RUN(Lu)},
     {"geqrf", "geqrf", 1, 2, 2, LAZULI_RUN(Qr)},
@@ -414,7 +414,7 @@ const LapackRoutine kRoutines[] = {
     {"sytrs", "sytrs", 3, 1, 1, LAZULI_RUN_OF(LdlSolve, false)},
     {"", "hetrs", 3, 1, 1, LAZULI_RUN_OF(LdlSolve, true)},
 };
-const LapackRoutine kTorchRoutines[] = {
+const RoutineRow kTorchRoutines[] = {
     {"Qr", "Qr", 1, 2, 2, LAZULI_RUN(Qr)},
     {"ProductOfElementaryHouseholderReflectors", "", 2, 1, 1, LAZULI_RUN(Reflectors)},
     {"Eigh", "Eigh", 1, 2, 2, LAZULI_RUN(TorchEigh)},
@@ -425,7 +425,7 @@ const LapackRoutine kTorchRoutines[] = {
 constexpr DType kTypes[] = {DType::kF32, DType::kF64, DType::kC64, DType::kC128};
 
 // The call of one routine for one type; checks what the routine relies on.
-CustomCall CallOf(const LapackRoutine& routine, std::size_t type) {
+CustomCall CallOf(const RoutineRow& routine, std::size_t type) {
   return [&routine, type](const Instruction& instruction,
                           Operands operands) -> absl::StatusOr<Literal> {
     const std::string& target = instruction.attrs_as<CustomCallAttrs>().custom_call_target;
@@ -452,14 +452,14 @@ CustomCall CallOf(const LapackRoutine& routine, std::size_t type) {
 std::vector<std::pair<std::string, CustomCall>> LapackCalls() {
   constexpr std::string_view kLetters = "sdcz";
   std::vector<std::pair<std::string, CustomCall>> calls;
-  for (const LapackRoutine& routine : kRoutines) {
+  for (const RoutineRow& routine : kRoutines) {
     for (std::size_t type = 0; type < kLetters.size(); ++type) {
       const std::string_view name = type < 2 ? routine.real : routine.complex;
       if (name.empty()) continue;
       calls.emplace_back(Str("lapack_", kLetters[type], name, "_ffi"), CallOf(routine, type));
     }
   }
-  for (const LapackRoutine& routine : kTorchRoutines) {
+  for (const RoutineRow& routine : kTorchRoutines) {
     calls.emplace_back(
         routine.real,
         [&routine](const Instruction& instruction, Operands operands) -> absl::StatusOr<Literal> {

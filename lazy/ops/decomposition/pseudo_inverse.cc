@@ -205,10 +205,10 @@ Tensor LinalgCond(const Tensor& A, std::string_view p) {
 
 namespace {
 
-struct Driver {
+struct LstsqDriver {
   bool known, ranks, values, residuals;
 };
-Driver DriverOf(const std::string& name) {
+LstsqDriver DriverOf(const std::string& name) {
   if (name == "gels") return {true, false, false, true};
   if (name == "gelsy") return {true, true, false, false};
   if (name == "gelsd" || name == "gelss") return {true, true, true, true};
@@ -235,7 +235,7 @@ bool HasFullRank(const Tensor& rank, int64_t columns) {
 constexpr char kLstsq[] = "torch.linalg.lstsq";
 
 // Returns whether B holds vectors.
-bool CheckLstsq(const Tensor& A, const Tensor& B, const Driver& by) {
+bool CheckLstsq(const Tensor& A, const Tensor& B, const LstsqDriver& by) {
   CheckOfMatrices(kLstsq, A, "input");
   CheckElements(kLstsq, A);
   CheckSameElements(kLstsq, A, B);
@@ -261,7 +261,7 @@ std::tuple<Tensor, Tensor, Tensor, Tensor> LinalgLstsq(const Tensor& A, const Te
                                                        std::optional<double> rcond,
                                                        const std::optional<std::string>& driver) {
   const FunctionScope function(kLstsq);
-  const Driver by = DriverOf(driver.value_or("gelsy"));
+  const LstsqDriver by = DriverOf(driver.value_or("gelsy"));
   const bool vector = CheckLstsq(A, B, by);
   const auto [matrices, sides] = WithOneBatch(kLstsq, A, vector ? Unsqueeze(B, -1) : B);
   const double tolerance = rcond.value_or(DefaultTolerance(A));

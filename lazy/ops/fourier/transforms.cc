@@ -75,14 +75,14 @@ Dims DimsOfRequest(const Request& r, const Tensor& x) {
 }
 
 // The dims of a request, and the sizes along them: those given, or x's.
-struct Extent {
+struct TransformExtent {
   Dims dims, sizes;
 };
 
 // `halved`: x has the first half of a spectrum along the last of the dims, and the size there is that
 // of the signal.
-Extent ExtentOf(const Request& r, const Tensor& x, bool halved = false) {
-  Extent e{DimsOfRequest(r, x), {}};
+TransformExtent ExtentOf(const Request& r, const Tensor& x, bool halved = false) {
+  TransformExtent e{DimsOfRequest(r, x), {}};
   for (std::size_t i = 0; i < e.dims.size(); ++i) {
     const int64_t own = x.dim(e.dims[i]);
     const bool is_half = halved && i + 1 == e.dims.size();
@@ -92,7 +92,7 @@ Extent ExtentOf(const Request& r, const Tensor& x, bool halved = false) {
   return e;
 }
 
-void CheckSome(const Request& r, const Extent& e) {
+void CheckSome(const Request& r, const TransformExtent& e) {
   if (e.dims.empty())
     ThrowRecordError(r.op, InvalidArgument("must transform at least one dim of x"));
 }
@@ -112,7 +112,7 @@ Tensor Resize(const Tensor& x, const Dims& dims, const Dims& sizes) {
 Tensor ComplexTransform(const Request& r, const Tensor& x, bool forward) {
   const FftScale scale = ScaleOf(r, forward);
   const Tensor z = Transformable(r.op, x, /*complex=*/true);
-  Extent e = ExtentOf(r, z);
+  TransformExtent e = ExtentOf(r, z);
   const Tensor resized = Resize(z, e.dims, e.sizes);
   std::sort(e.dims.begin(), e.dims.end());
   return e.dims.empty() && z.impl() == x.impl() ? Clone(x)
@@ -125,7 +125,7 @@ Tensor RealTransform(const Request& r, const Tensor& x, bool forward) {
     ThrowRecordError(r.op, WrongType("expects a real input, not ", x.shape()));
   const FftScale scale = ScaleOf(r, forward);
   const Tensor signal = Transformable(r.op, x, /*complex=*/false);
-  const Extent e = ExtentOf(r, signal);
+  const TransformExtent e = ExtentOf(r, signal);
   CheckSome(r, e);
   const Tensor y = FftR2c(Resize(signal, e.dims, e.sizes), e.dims, scale);
   return forward ? y : Conj(y);
@@ -135,7 +135,7 @@ Tensor RealTransform(const Request& r, const Tensor& x, bool forward) {
 Tensor HalfTransform(const Request& r, const Tensor& x, bool forward) {
   const FftScale scale = ScaleOf(r, forward);
   const Tensor z = Transformable(r.op, x, /*complex=*/true);
-  Extent e = ExtentOf(r, z, /*halved=*/true);
+  TransformExtent e = ExtentOf(r, z, /*halved=*/true);
   CheckSome(r, e);
   const int64_t last_size = e.sizes.back();
   e.sizes.back() = last_size / 2 + 1;

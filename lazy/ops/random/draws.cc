@@ -134,17 +134,17 @@ Tensor Randn(absl::Span<const int64_t> dims, std::optional<DType> given, backend
 namespace {
 
 // The least and the greatest integer that the dtype holds, within those of an s64.
-struct Bounds {
+struct IntegerBounds {
   int64_t low, high;
 };
-Bounds BoundsOf(DType dtype) {
+IntegerBounds BoundsOf(DType dtype) {
   constexpr int64_t kLow = std::numeric_limits<int64_t>::min(), kHigh = ~kLow;
   if (IsFloat(dtype)) {
     // What is finite: above the digits it holds, a float is the nearest one.
     const double largest = dtype == DType::kF16 ? 65504 : 0x1p63;
     return largest >= 0x1p63
-               ? Bounds{kLow, kHigh}
-               : Bounds{-static_cast<int64_t>(largest), static_cast<int64_t>(largest)};
+               ? IntegerBounds{kLow, kHigh}
+               : IntegerBounds{-static_cast<int64_t>(largest), static_cast<int64_t>(largest)};
   }
   if (dtype == DType::kPred) return {0, 1};
   const int bits = Row(dtype).bits;
@@ -156,7 +156,7 @@ void CheckHolds(std::string_view op, DType dtype, int64_t low, int64_t last) {
   if (IsComplex(dtype)) {
     ThrowRecordError(op, WrongType("makes integers or floats, not ", DTypeText(dtype)));
   }
-  const Bounds bounds = BoundsOf(dtype);
+  const IntegerBounds bounds = BoundsOf(dtype);
   if (low >= bounds.low && last <= bounds.high) return;
   ThrowRecordError(op,
                    InvalidArgument("integers from ", low, " to ", last, " are not all within ",

@@ -135,9 +135,7 @@ template <class F>
 class Compiled {
  public:
   Compiled(F function, const CompileOptions& options, SourceLocation loc)
-      : function_(std::move(function)),
-        cache_(options.name, loc),
-        donated_(options.donate) {}
+      : function_(std::move(function)), cache_(options.name, loc), donated_(options.donate) {}
 
   template <class... A>
   auto operator()(const A&... arguments) const {

@@ -125,7 +125,8 @@ int32_t Recording::PlaceOf(const Storage& storage) const {
   return place == place_of_.end() ? -1 : place->second;
 }
 
-// None if the storage has nothing that a recipe can find again: it is refused.
+// The state of a storage that becomes a place. None if the recording is refused, because a recipe
+// could not find the contents again.
 std::optional<Recording::PlaceState> Recording::StateOf(Storage& storage) {
   Context::Contents contents = Context::Peek(storage);
   if (!contents) {

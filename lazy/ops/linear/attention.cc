@@ -22,10 +22,6 @@ Tensor SharedHeads(const Tensor& x, int64_t heads) {
   return RepeatInterleave(x, heads / own, d);
 }
 
-}  // namespace
-
-namespace {
-
 void CheckAttention(const Tensor& query, const Tensor& key, const Tensor& value,
                     bool has_two_masks) {
   constexpr char kOp[] = "scaled_dot_product_attention";

@@ -300,8 +300,8 @@ Tensor RavelView(const Tensor& x) {
 
 namespace {
 
-// Whether gradients of what is read from the memory of x flow to x itself, a view, and not to what
-// it is a view of.
+// Whether x is a view with a history of its own. A tensor that is made of its memory then passes its
+// gradient to x, and not to the base of x.
 bool HasOwnHistory(const Tensor& x) {
   return GradEnabled() && x.storage().view() != nullptr && x.requires_grad();
 }
@@ -324,8 +324,8 @@ Tensor RestridedBy(const Place& place, const Tensor& x, const Shape& shape) {
   return RecordView(std::move(op), x, x, shape, place(GeometryOf(x)));
 }
 
-// The memory that x, a view, lies in, with x's own elements in their place: what is beside them has
-// no gradient.
+// The memory of x, which is a view. Its elements that belong to x are those of x and pass their
+// gradients to it; the others pass none.
 Tensor MemoryAround(const Tensor& x) {
   const View& view = *x.storage().view();
   const Tensor memory(view.base());

@@ -6,6 +6,7 @@
 
 #include "cpp_api/src/operands.h"
 #include "ir/support/pool.h"
+#include "lazy/ops/core/accepts.h"
 #include "lazy/ops/optim/foreach.h"
 #include "lazy/tensor/watch.h"
 
@@ -24,7 +25,11 @@ class Update {
     if (parameters.empty())
       lazy::ThrowRecordError(op_, ir::InvalidArgument("there are no tensors"));
   }
-  void Number(const Scalar& number) { numbers_.push_back(In(number).Beside(parameters_.get()[0])); }
+  void Number(const Scalar& number) {
+    const lazy::Tensor& first = parameters_.get()[0];
+    numbers_.push_back(lazy::IsNarrow(first.dtype()) ? In(number).As(ir::DType::kF32)
+                                                     : In(number).Beside(first));
+  }
   bool Number(const std::optional<Scalar>& number) {
     if (number) Number(*number);
     return number.has_value();

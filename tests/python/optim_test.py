@@ -199,3 +199,26 @@ def test_matrices_of_complex_numbers_are_refused_as_in_pytorch(name):
     z.grad = lz.ones_like(z.detach())
     with pytest.raises(RuntimeError, match=f"{name}.*complex"):
         getattr(lz.optim, name)([z]).step()
+
+
+NARROW = [("SGD", {"momentum": 0.9, "nesterov": True, "weight_decay": 0.1}), ("Adam", {"amsgrad": True, "weight_decay": 0.1}), ("AdamW", {}),
+          ("NAdam", {}), ("RAdam", {}), ("Adamax", {}), ("RMSprop", {"centered": True, "momentum": 0.5}), ("Adagrad", {"lr_decay": 0.1}), ("Adadelta", {}),
+          ("ASGD", {}), ("Rprop", {}), ("Lion", {}), ("Adafactor", {}), ("Muon", {})]
+
+
+@pytest.mark.parametrize("dtype", [lz.bfloat16, lz.float16])
+@pytest.mark.parametrize(("name", "options"), NARROW)
+def test_floats_of_16_bits_move_as_those_of_32_rounded(name, options, dtype):
+    shapes = [(2, 3)] if name == "Muon" else [(), (2, 3)]  # a number first: it is not rounded with the others
+    narrow = [lz.nn.Parameter(lz.linspace(-1, 2, 6)[:np.prod(s, dtype=int)].reshape(s).to(dtype)) for s in shapes]
+    wide = [lz.nn.Parameter(p.detach().float()) for p in narrow]
+    optimizers = [getattr(lz.optim, name)(params, lr=0.125, **options) for params in (narrow, wide)]
+    for steps in range(3):
+        for p, q in zip(narrow, wide, strict=True):
+            p.grad = (p.detach().float() * 1.5).to(dtype)
+            q.grad = p.grad.float()
+        for optimizer in optimizers:
+            optimizer.step()
+        for p, q in zip(narrow, wide, strict=True):
+            assert p.dtype == dtype and lz.allclose(p.float(), q, rtol=0.02, atol=0.02)
+            assert steps or name in ("Adafactor", "Muon") or p.tolist() == q.to(dtype).tolist()

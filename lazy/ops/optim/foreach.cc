@@ -14,7 +14,9 @@ using foreach_internal::Arithmetic;
 using foreach_internal::AsComplex;
 using foreach_internal::AsReals;
 using foreach_internal::Concatenated;
+using foreach_internal::IsRounded;
 using foreach_internal::LowerOnReals;
+using foreach_internal::LowerWide;
 using foreach_internal::Operands;
 
 std::size_t CountNumbers(const ForeachSgdOp& op) {
@@ -105,6 +107,7 @@ bool ForeachAdagradOp::InferAll(absl::Span<const Value> in, Shapes& out) const {
 PooledVector<Op> ForeachSgdOp::Lower(Builder& b, absl::Span<const Op> in) const {
   const std::size_t numbers = CountNumbers(*this);
   if (IsComplex(in.back().dtype())) return LowerOnReals(*this, b, in, numbers);
+  if (IsRounded(in)) return LowerWide(*this, b, in);
   const Arithmetic a(b);
   const bool reads_momenta = momentum && !first;
   Operands operands(in, numbers, reads_momenta ? 3 : 2);
@@ -133,6 +136,7 @@ PooledVector<Op> ForeachSgdOp::Lower(Builder& b, absl::Span<const Op> in) const 
 PooledVector<Op> ForeachAdamOp::Lower(Builder& b, absl::Span<const Op> in) const {
   const std::size_t numbers = CountNumbers(*this);
   if (IsComplex(in.back().dtype())) return LowerOnReals(*this, b, in, numbers);
+  if (IsRounded(in)) return LowerWide(*this, b, in);
   const Arithmetic a(b);
   Operands operands(in, numbers, amsgrad ? 5 : 4);
   const Op step_size = operands.Number(), root = operands.Number(), eps = operands.Number();
@@ -161,6 +165,7 @@ PooledVector<Op> ForeachAdamOp::Lower(Builder& b, absl::Span<const Op> in) const
 PooledVector<Op> ForeachRmspropOp::Lower(Builder& b, absl::Span<const Op> in) const {
   const std::size_t numbers = CountNumbers(*this);
   if (IsComplex(in.back().dtype())) return LowerOnReals(*this, b, in, numbers);
+  if (IsRounded(in)) return LowerWide(*this, b, in);
   const Arithmetic a(b);
   Operands operands(in, numbers, std::size_t{3} + centered + momentum);
   const Op lr = operands.Number(), alpha = operands.Number(), share = operands.Number();
@@ -198,6 +203,7 @@ PooledVector<Op> ForeachRmspropOp::Lower(Builder& b, absl::Span<const Op> in) co
 PooledVector<Op> ForeachAdagradOp::Lower(Builder& b, absl::Span<const Op> in) const {
   const std::size_t numbers = CountNumbers(*this);
   if (IsComplex(in.back().dtype())) return LowerOnReals(*this, b, in, numbers);
+  if (IsRounded(in)) return LowerWide(*this, b, in);
   const Arithmetic a(b);
   Operands operands(in, numbers, 3);
   const Op lr = operands.Number(), eps = operands.Number();

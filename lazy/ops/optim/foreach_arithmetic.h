@@ -4,7 +4,9 @@
 #include <initializer_list>
 
 #include "ir/support/pool.h"
+#include "lazy/ops/core/accepts.h"
 #include "lazy/ops/core/op.h"
+#include "lazy/ops/core/wide.h"
 #include "lowering/builder/builder.h"
 
 namespace lazuli::lazy::foreach_internal {
@@ -66,6 +68,17 @@ Results AsComplex(Builder& b, absl::Span<const Op> reals);
 template <class U>
 Results LowerOnReals(const U& update, Builder& b, absl::Span<const Op> in, std::size_t numbers) {
   return AsComplex(b, update.Lower(b, AsReals(b, in, numbers)));
+}
+
+// An update of floats of 16 bits is computed in f32, which its numbers have, and rounded once.
+inline bool IsRounded(absl::Span<const Op> in) { return IsNarrow(in.back().dtype()); }
+template <class U>
+Results LowerWide(const U& update, Builder& b, absl::Span<const Op> in) {
+  Results wide;
+  for (Op x : in) wide.push_back(Wide(x));
+  Results results = update.Lower(b, wide);
+  for (Op& x : results) x = b.Convert(x, in.back().dtype());
+  return results;
 }
 
 // The shapes of updated parameters and `states` lists, of which the last `made` are like the

@@ -192,6 +192,7 @@ PooledVector<Op> ForeachUpdateOp::Lower(Builder& b, absl::Span<const Op> in) con
       return {b.Error(WrongType("Adafactor takes no complex parameters"))};
     return foreach_internal::LowerOnReals(*this, b, in, count + (decay != Decay::kNone));
   }
+  if (foreach_internal::IsRounded(in)) return foreach_internal::LowerWide(*this, b, in);
   const auto states = static_cast<std::size_t>(move.states);
   foreach_internal::Operands operands(in, count + (decay != Decay::kNone), 2 + states);
   Results numbers;

@@ -48,9 +48,8 @@ void CustomNode::Finish(absl::Span<const Tensor> inputs, absl::Span<Tensor> resu
     }
     if (!kinds[i].dirty && (is_input || meta != nullptr)) result = Detach(result);
     if (!kinds[i].differentiable || !IsDifferentiable(result.dtype())) continue;
-    AutogradMeta& history = result.impl()->mutable_autograd();
-    history.grad_fn = IntrusivePtr<GradNode>(this);
-    history.output = static_cast<uint32_t>(i);
+    result.impl()->mutable_autograd().SetHistory(IntrusivePtr<GradNode>(this),
+                                                 static_cast<uint32_t>(i));
   }
   for (const Tensor& tensor : saved) {
     const auto of = std::find_if(returned.begin(), returned.end(), [&](const Tensor& r) {

@@ -89,6 +89,10 @@ class GradNode : public Pooled {
 };
 
 struct AutogradMeta : public Pooled {
+  // Makes the tensor a result of this node, after an op in place. A gradient that it retains is that
+  // of its new elements from then on.
+  void SetHistory(IntrusivePtr<GradNode> node, uint32_t output_of_node);
+
   IntrusivePtr<GradNode> grad_fn;
   uint32_t output = 0;         // which output of grad_fn
   bool requires_grad = false;  // leaf flag set by the user; op results have grad_fn instead

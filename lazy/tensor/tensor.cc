@@ -1,5 +1,6 @@
 #include "lazy/tensor/tensor.h"
 
+#include <algorithm>
 #include <atomic>
 #include <utility>
 
@@ -83,8 +84,7 @@ void TensorImpl::FollowBase() const {
   version_ = storage_->version();
   const IntrusivePtr<TensorImpl> self(const_cast<TensorImpl*>(this));  // for the length of the call
   if (!autograd_) autograd_ = std::make_unique<AutogradMeta>();
-  autograd_->grad_fn = storage_->view()->ReadHistory(Tensor(base_), Tensor(self));
-  autograd_->output = 0;
+  autograd_->SetHistory(storage_->view()->ReadHistory(Tensor(base_), Tensor(self)), 0);
 }
 
 bool Tensor::requires_grad() const {
@@ -205,6 +205,22 @@ HookHandle Add(std::shared_ptr<GradHooks>& hooks, GradHook hook) {
 }
 
 }  // namespace
+
+void AutogradMeta::SetHistory(IntrusivePtr<GradNode> node, uint32_t output_of_node) {
+  if (retains_grad && grad_fn && grad_fn != node && grad_fn->hooks) {
+    GradHooks& hooks = *grad_fn->hooks;
+    const auto keeper = std::find_if(hooks.begin(), hooks.end(), [&](const GradHook& hook) {
+      return hook.when == GradHook::When::kKeep && hook.output == output;
+    });
+    if (keeper != hooks.end()) {
+      keeper->output = output_of_node;
+      Add(node->hooks, std::move(*keeper));
+      hooks.erase(keeper);
+    }
+  }
+  grad_fn = std::move(node);
+  output = output_of_node;
+}
 
 HookHandle AddHook(const Tensor& tensor, GradHook::OfTensor hook, GradHook::When when) {
   const bool accumulated = when == GradHook::When::kAccumulated;

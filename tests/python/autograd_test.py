@@ -71,6 +71,24 @@ def test_a_hook_lives_as_long_as_its_tensor():
     assert alive() is None
 
 
+def test_a_gradient_that_is_retained_follows_writes_in_place():
+    x = lz.tensor([1.0, 2.0], requires_grad=True)
+    y = x * 2
+    y.retain_grad()
+    y.mul_(3)
+    (y**2).sum().backward(retain_graph=True)
+    assert y.grad.tolist() == [12, 24] and x.grad.tolist() == [72, 144] and y.retains_grad
+    y[0] = 5.0
+    y.sum().backward()
+    assert y.grad.tolist() == [13, 25]  # what it was, and that of its new elements
+    base = x * 1
+    part = base[1:]
+    part.retain_grad()
+    base.mul_(2)  # through the base
+    (part * 7).sum().backward()
+    assert part.grad.tolist() == [7]
+
+
 def test_grad_leaves_grad_alone():
     x = lz.tensor([1.0, 2.0], requires_grad=True)
     w = lz.tensor([3.0, 4.0], requires_grad=True)

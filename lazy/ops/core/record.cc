@@ -130,9 +130,7 @@ class AssignedGradNode final : public GradNode {
 
 void SetHistory(TensorImpl& impl, IntrusivePtr<GradNode> node, uint32_t output) {
   impl.HistoryIsCurrent();
-  AutogradMeta& history = impl.mutable_autograd();
-  history.grad_fn = std::move(node);
-  history.output = output;
+  impl.mutable_autograd().SetHistory(std::move(node), output);
 }
 
 // The target's history after it took value's elements, which are made of what it was unless it

@@ -1,17 +1,17 @@
 // Python's lock around what runs without it, and for threads of the library that call Python.
 //
 // While the interpreter ends, a daemon thread that asks for the lock is ended by Python, by unwinding its
-// stack; the stack holds destructors and handlers of C++, which end the process instead. Such a thread
-// stays where it is until the process is gone, as it does from Python 3.14 on. Nor may it be inside a
-// call when the process destroys what the call works with, such as the compiler's own objects: before the
-// interpreter goes, no more calls of daemon threads begin, and those under way end.
+// stack; the stack holds destructors and handlers of C++, which end the process instead. Any function of
+// Python that runs code asks for the lock, since others get it in between. Such a thread stays where it
+// is until the process is gone, as it does from Python 3.14 on (calls_of_python.def). Nor may it be inside
+// a call when the process destroys what the call works with, such as the compiler's own objects: before
+// the interpreter goes, no more calls of daemon threads begin, and those under way end.
 #pragma once
 
 #include <atomic>
 #include <chrono>
 #include <thread>
 
-#include <cxxabi.h>
 #include <pybind11/pybind11.h>
 #include <unistd.h>
 
@@ -67,11 +67,7 @@ class ReleasedGil {
   ReleasedGil() : thread_(PyEval_SaveThread()) { CallsWithoutGil::Enter(); }
   ~ReleasedGil() {
     CallsWithoutGil::Leave();
-    try {
-      PyEval_RestoreThread(thread_);
-    } catch (abi::__forced_unwind&) {
-      StayUntilTheEnd();
-    }
+    PyEval_RestoreThread(thread_);
   }
   ReleasedGil(const ReleasedGil&) = delete;
   ReleasedGil& operator=(const ReleasedGil&) = delete;
@@ -83,7 +79,8 @@ class ReleasedGil {
 // Has the lock for the length of a scope, on a thread that may have it already.
 class AcquiredGil {
  public:
-  AcquiredGil() : is_of_python_(PyGILState_GetThisThreadState() != nullptr), state_(Acquire()) {
+  AcquiredGil()
+      : is_of_python_(PyGILState_GetThisThreadState() != nullptr), state_(PyGILState_Ensure()) {
     if (!is_of_python_) CallsWithoutGil::Exempt();
   }
   ~AcquiredGil() {
@@ -94,13 +91,6 @@ class AcquiredGil {
   AcquiredGil& operator=(const AcquiredGil&) = delete;
 
  private:
-  static PyGILState_STATE Acquire() {
-    try {
-      return PyGILState_Ensure();
-    } catch (abi::__forced_unwind&) {
-      StayUntilTheEnd();
-    }
-  }
   const bool is_of_python_;  // the thread
   const PyGILState_STATE state_;
 };

@@ -128,6 +128,42 @@ def begins_loops():
             if i == 3:
                 break
 
+def waits_in_hooks():
+    while True:
+        w = lz.ones(8, requires_grad=True)
+        y = w * 2
+        y.register_hook(lambda g: time.sleep(0.002))
+        y.sum().backward()
+
+class Slowly(lz.autograd.Function):
+    @staticmethod
+    def forward(ctx, x):
+        time.sleep(0.001)
+        return x * 2
+
+    @staticmethod
+    def backward(ctx, g):
+        for _ in range(5000):  # no call that waits
+            pass
+        return g
+
+def functions():
+    while True:
+        Slowly.apply(lz.ones(8, requires_grad=True)).sum().backward()
+
+def maps():
+    while True:
+        lz.vmap(lambda x: (time.sleep(0.002), x * 2)[1])(lz.ones(3, 2))
+
+class Index:
+    def __index__(self):
+        time.sleep(0.002)
+        return 1
+
+def numbers():
+    while True:
+        lz.ones(3).narrow(0, Index(), Index()).numpy()
+
 epoch = iter(loader())
 
 def shares_a_loop():
@@ -141,7 +177,7 @@ print("end")
 """
 
 
-@pytest.mark.parametrize("work", ["reads waits backward", "compiles", "loads begins_loops", "shares_a_loop"])
+@pytest.mark.parametrize("work", ["reads waits backward", "compiles", "loads begins_loops", "shares_a_loop", "waits_in_hooks functions", "maps numbers"])
 def test_daemon_threads_do_not_disturb_the_end_of_the_process(work):
     for _ in range(4):
         done = subprocess.run([sys.executable, "-c", DAEMONS, *work.split()], capture_output=True, text=True, timeout=120,

@@ -1,6 +1,7 @@
 """Conversion of Python's values to tensors, and of tensors to NumPy's arrays and those of other
 libraries."""
 
+import copy
 import string
 
 from lazuli import _C
@@ -84,6 +85,22 @@ def given_dtype(function, dtype):
     return _C.dtype_of(dtype)
 
 
+def _check_fits(array, dtype):
+    """Refuses numbers that the dtype does not hold. As in PyTorch, integers of an unsigned dtype
+    may have the sign of what they wrap from."""
+    kind, given = _kind(dtype), array.dtype.kind
+    if given == "c" and kind in "fi":
+        raise _C.WrongTypeError(f"tensor: complex numbers do not fit {dtype.name}")
+    if kind != "i" or given not in "iuf" or not array.size:
+        return
+    bounds = np.iinfo(dtype.name)
+    low = -bounds.max if bounds.min == 0 and given == "i" else bounds.min
+    fits = (array >= low) & (array <= bounds.max)
+    if not fits.all():
+        number = array.flat[np.argmin(fits)]
+        raise _C.InvalidArgumentError(f"tensor: the number {number} does not fit {dtype.name}")
+
+
 def _as_integers(array, dtype):
     """The array converted to an integer dtype that holds all of its elements, or unchanged if there
     is none. Converting on the host makes positions out of range known at the call, and saves the
@@ -107,6 +124,8 @@ def tensor(data, dtype=None, device=None, requires_grad=False, pin_memory=False)
         dtype = None if dtype is None else given_dtype("tensor", dtype)
         array = _array_of(data, dtype)
         if dtype is not None:
+            if not _has_dtype(data):
+                _check_fits(array, dtype)
             array = _as_integers(array, dtype)
         elif not _has_dtype(data):
             scalars = _numpy_scalars(data) if array.dtype.kind in "fc" else ()
@@ -431,18 +450,39 @@ def _reduce(self):
             (np.array(array), self.dtype, type(self) is _C.nn.Parameter, self.requires_grad))
 
 
+def _like(self, made):
+    """A tensor without a history as a parameter if self is one, and requiring a gradient if self
+    does."""
+    if isinstance(self, _C.nn.Parameter):
+        return _C.nn.Parameter(made, self.requires_grad)
+    if self.requires_grad:
+        made.requires_grad = True
+    return made
+
+
+@_method
+def __copy__(self):
+    """A leaf that shares the elements."""
+    return _like(self, self.detach())
+
+
 @_method
 def __deepcopy__(self, memo):
-    """A leaf with its own memory on the same device."""
+    """A leaf with its own memory on the same device, which it shares with the copies of its views,
+    and its gradient; a parameter's copy has none."""
     if not self.is_leaf:
         raise _C.Error(
             "deepcopy: only leaves are copied, and this tensor has a history; detach() it")
-    made = self.detach().clone()
-    if isinstance(self, _C.nn.Parameter):
-        made = _C.nn.Parameter(made, self.requires_grad)
-    elif self.requires_grad:
-        made.requires_grad = True
-    return memo.setdefault(id(self), made)
+    base = self._base
+    if base is not None and base.is_leaf and base.dtype == self.dtype:
+        made = copy.deepcopy(base, memo).detach().as_strided(self.shape, self.stride(),
+                                                             self.storage_offset())
+    else:
+        made = self.detach().clone()
+    made = memo[id(self)] = _like(self, made)
+    if not isinstance(self, _C.nn.Parameter) and self.grad is not None:
+        made.grad = copy.deepcopy(self.grad, memo)
+    return made
 
 
 def _restore(array, dtype, parameter, requires_grad=True, device=None):

@@ -21,8 +21,16 @@ from torch_modules_test import Pair, entries  # noqa: E402
 from torch_opinfo_test import Sparse, compare, to_lazuli  # noqa: E402
 import lazuli as lz  # noqa: E402
 
-# Modules that the database lacks: arguments and the shape of the input; random ones are asked for all or nothing.
-MORE = {"AlphaDropout": ((0.5,), (3, 4)), "CELU": ((), (3, 4)), "ChannelShuffle": ((2,), (2, 4, 3, 3)), "ConstantPad1d": ((1, 2.0), (2, 3, 4)),
+# Modules that the database lacks: arguments and the shape of the input, or what makes the inputs; random ones are asked for all or nothing.
+MORE = {"AdaptiveLogSoftmaxWithLoss": ((5, 6, [2, 4]), lambda: (torch.rand(4, 5), torch.tensor([0, 1, 3, 5]))), "CrossMapLRN2d": ((2,), (1, 4, 3, 3)),
+        "EmbeddingBag": ((4, 3), lambda: (torch.tensor([[0, 1], [3, 1]]),)), "Hardsigmoid": ((), (3, 4)),
+        "MaxUnpool1d": ((2,), lambda: (torch.rand(1, 1, 2), torch.tensor([[[0, 3]]]))),
+        "MaxUnpool2d": ((2,), lambda: (torch.rand(1, 1, 2, 2), torch.tensor([[[[0, 3], [9, 11]]]]))),
+        "PairwiseDistance": ((), lambda: (torch.rand(3, 4), torch.rand(3, 4))), "RReLU": ((0.1, 0.3), (3, 4)),
+        "TripletMarginLoss": ((), lambda: (torch.rand(3, 4), torch.rand(3, 4), torch.rand(3, 4))),
+        "TripletMarginWithDistanceLoss": ((), lambda: (torch.rand(3, 4), torch.rand(3, 4), torch.rand(3, 4))),
+        "UpsamplingBilinear2d": ((None, 2), (1, 2, 3, 3)), "UpsamplingNearest2d": ((None, 2), (1, 2, 3, 3)),
+        "AlphaDropout": ((0.5,), (3, 4)), "CELU": ((), (3, 4)), "ChannelShuffle": ((2,), (2, 4, 3, 3)), "ConstantPad1d": ((1, 2.0), (2, 3, 4)),
         "ConstantPad2d": ((1, 2.0), (2, 3, 4, 4)), "CosineSimilarity": None, "Dropout": ((0.5,), (3, 4)), "Dropout1d": ((0.5,), (2, 3, 4)),
         "Dropout2d": ((0.5,), (2, 3, 4, 4)), "Dropout3d": ((0.5,), (2, 3, 4, 4, 4)), "FeatureAlphaDropout": ((0.5,), (2, 3, 4)),
         "Flatten": ((), (2, 3, 4)), "Fold": (((4, 4), 2), (1, 8, 9)), "LPPool3d": ((2, 2), (1, 2, 4, 4, 4)), "PixelShuffle": ((2,), (1, 16, 4, 4)),
@@ -76,7 +84,8 @@ def samples():
         for name, row in MORE.items():
             if row is not None:
                 torch.manual_seed(0)
-                yield name, Sample(row[0], torch.rand(row[1])), training
+                inputs = row[1]() if callable(row[1]) else (torch.rand(row[1]),)
+                yield name, Sample(row[0], *inputs), training
 
 
 def deterministic(name, attribute, value, training):

@@ -121,6 +121,63 @@ def test_copies_and_pickles_are_modules_of_their_own(again):
     assert repr(other) == repr(net)
 
 
+class Tied(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.first, self.second, self.scale = nn.Linear(2, 2), nn.Linear(2, 2, bias=False), nn.Parameter(lz.ones(2))
+        self.second.weight = self.first.weight
+        self.seen = (self.first.weight, self.scale, self.second)
+        self.register_buffer("mean", lz.zeros(2))
+        self.mean_again = self.mean
+
+    def forward(self, x):
+        return self.second(self.first(x)) * self.scale
+
+
+@pytest.mark.parametrize("copied", [copy.deepcopy, lambda x: pickle.loads(pickle.dumps(x))], ids=["deepcopy", "pickle"])
+def test_copies_have_one_tensor_where_the_originals_have_one(copied):
+    def check(net, first, second):
+        assert net is not None and first.weight is second.weight
+        optimizer = lz.optim.SGD(net.parameters(), lr=0.5)
+        net(lz.ones(1, 2)).sum().backward()
+        optimizer.step()
+        assert lz.equal(first.weight, second.weight)
+
+    net = Tied()
+    made = copied(net)
+    assert len(list(made.parameters())) == 3 and list(made.state_dict()) == list(net.state_dict())
+    assert made.seen[0] is made.first.weight and made.seen[1] is made.scale and made.seen[2] is made.second and made.mean is made.mean_again
+    check(made, made.first, made.second)
+    assert not lz.equal(made.first.weight, net.first.weight) and net.first.weight.grad is None
+    both = nn.Sequential(nn.Linear(2, 2), nn.Linear(2, 2))
+    both[1].weight = both[0].weight
+    check(made := copied(both), made[0], made[1])
+    later = nn.Linear(2, 2, bias=False)
+    later.bias = nn.Parameter(lz.ones(2))
+    assert lz.equal(copied(later)(lz.ones(1, 2)), later(lz.ones(1, 2)))
+
+
+def test_the_dicts_of_a_module_are_its_attributes():
+    net = nn.Sequential(nn.Linear(2, 2), nn.BatchNorm1d(2), nn.Linear(2, 1, bias=False))
+    assert list(net._modules) == ["0", "1", "2"] and net._modules["0"] is net[0] and len(net._modules) == 3
+    assert list(net[1]._parameters) == ["weight", "bias"] and list(net[1]._buffers) == ["running_mean", "running_var", "num_batches_tracked"]
+    assert net[0]._parameters["weight"] is net[0].weight and net[2]._parameters["bias"] is None and "gone" not in net[2]._parameters
+    net._modules["1"] = nn.ReLU()
+    net[0]._parameters["weight"] = nn.Parameter(lz.ones(2, 2))
+    net[0]._parameters["bias"] = None
+    assert net(lz.ones(1, 2)).shape == (1, 1) and lz.equal(net[:2](lz.ones(1, 2)), lz.full((1, 2), 2.0))
+    for name, module in list(net._modules.items()):
+        if isinstance(module, nn.ReLU):
+            del net._modules[name]
+    assert [type(m).__name__ for m in net] == ["Linear", "Linear"]
+    net.register_buffer("later", None)
+    assert net._buffers == {"later": None} and dict(net._parameters) == {} and repr(net._buffers) == "{'later': None}"
+    with pytest.raises(KeyError):
+        del net._modules["7"]
+    net._modules = {"only": nn.Tanh()}
+    assert [name for name, _ in net.named_children()] == ["only"]
+
+
 def test_gradients_are_dropped_or_zeroed():
     layer = nn.Linear(2, 1)
     layer(lz.ones(2)).sum().backward()

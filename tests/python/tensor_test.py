@@ -302,6 +302,33 @@ def test_reversed_goes_along_the_first_dim():
     assert reversed(lz.tensor(1)).item() == 1
 
 
+def test_a_copy_shares_and_a_deep_copy_does_not():
+    x = lz.tensor([1.0, 2.0, 3.0], requires_grad=True)
+    shared, parameter = copy.copy(x), copy.copy(lz.nn.Parameter(x.detach()))
+    with lz.no_grad():
+        shared[0] = 7.0
+    assert x.tolist() == parameter.tolist() == [7, 2, 3] and shared.requires_grad and shared.grad is None and isinstance(parameter, lz.nn.Parameter)
+    (x * 2).sum().backward()
+    deep = copy.deepcopy(x)
+    with lz.no_grad():
+        deep[0] = 1.0
+    deep.grad.zero_()
+    assert x.tolist() == [7, 2, 3] and x.grad.tolist() == [2, 2, 2] and deep.requires_grad
+
+
+def test_a_deep_copy_of_several_shares_what_they_share():
+    x = lz.arange(6.0)
+    rows, column, again = copy.deepcopy((x, x.view(3, 2)[:, 1], x))
+    column[1] = 9.0
+    assert rows is again and rows.tolist() == [0, 1, 2, 9, 4, 5] and x.tolist() == [0, 1, 2, 3, 4, 5]
+    part = copy.deepcopy(x[2:4])  # before its base
+    part.zero_()
+    assert part.tolist() == [0, 0] and x.tolist() == [0, 1, 2, 3, 4, 5]
+    parts = copy.deepcopy({"part": x[1:3], "whole": x})
+    parts["part"].fill_(8.0)
+    assert parts["whole"].tolist() == [0, 8, 8, 3, 4, 5]
+
+
 def test_only_leaves_are_copied_deeply():
     x = lz.ones(2, requires_grad=True)
     with pytest.raises(RuntimeError, match="deepcopy: only leaves are copied"):

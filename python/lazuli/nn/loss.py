@@ -106,3 +106,7 @@ class Loss(Kept):
 for _rows, _base in ((_LOSSES, Loss), (_DISTANCES, Kept)):
     globals().update({name: kept(__name__, name, row_of(*row), row[0], _base)
                       for name, row in _rows.items()})
+
+# PyTorch's attribute for the argument p.
+PairwiseDistance.norm = property(  # noqa: F821
+    lambda self: self.p, lambda self, norm: setattr(self, "p", norm), doc="The argument p.")

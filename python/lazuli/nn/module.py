@@ -13,7 +13,7 @@ from lazuli._C import Device, Tensor
 from lazuli._C.nn import Module, Parameter, _is_made
 from lazuli._tensor import SHORT_NAMES, to_arguments
 from lazuli._types import cuda
-from lazuli.nn import _extras, _mistakes, _text
+from lazuli.nn import _extras, _mistakes, _tables, _text
 from lazuli.nn.parameter import Buffer
 
 
@@ -148,6 +148,25 @@ def _own_parameters(module):
 
 def _own_buffers(module):
     return _own(module, _named_buffers, {n: vars(module)[n] for n in _buffers(module)})
+
+
+def _table_of_parameters(module):
+    absent = [name for name in ("weight", "bias") if getattr(module, name, module) is None]
+    absent = dict.fromkeys(absent if _extras.is_of_cpp(module) else ())
+    return {**dict(_own_parameters(module)), **absent}
+
+
+def _table_of_buffers(module):
+    return {**{name: vars(module)[name] for name in _buffers(module)}, **dict(_own_buffers(module))}
+
+
+def _table_of_modules(module):
+    return {name: value for name, value in vars(module).items() if isinstance(value, Module)}
+
+
+Module._parameters = _tables.table(_table_of_parameters)
+Module._buffers = _tables.table(_table_of_buffers)
+Module._modules = _tables.table(_table_of_modules)
 
 
 def _walk(module, own, prefix, recurse, remove_duplicate):
@@ -465,8 +484,7 @@ def __reduce_ex__(self, protocol):
     its tensors."""
     tensors, arguments = None, ((), {})
     if _extras.is_of_cpp(self):
-        tensors = [(name, tensor.detach(), tensor.requires_grad)
-                   for name, tensor in _tensors_of(self)]
+        tensors = [(name, tensor, tensor.requires_grad) for name, tensor in _tensors_of(self)]
         arguments = self._made_by
     attributes = {name: value for name, value in vars(self).items() if name not in _OF_LAYERS}
     return (_made_again, (_extras.public_class(type(self)), *arguments),
@@ -480,8 +498,11 @@ def __setstate__(self, state):
         _drop_others(self, [name for name, _, _ in tensors])
         there = dict(_tensors_of(self))
         for name, value, requires_grad in tensors:
-            there[name].set_data(value)
-            there[name].requires_grad = requires_grad
+            if isinstance(value, _C.nn.Parameter):
+                setattr(self, name, value)  # which other modules may have, too
+            else:
+                there[name].set_data(value)
+                there[name].requires_grad = requires_grad
     buffers = own.pop("_buffer_names", {})
     for name, value in own.items():
         if name in buffers:
@@ -504,26 +525,35 @@ def __deepcopy__(self, memo):
         if name == "_hooks":
             object.__setattr__(made, name, {kind: dict(hooks) for kind, hooks in value.items()})
         elif name in buffers:
-            made.register_buffer(name, None if value is None else value.clone(),
-                                 persistent=buffers[name])
+            made.register_buffer(name, _copy_of_buffer(value, memo), persistent=buffers[name])
         else:
             setattr(made, name, copy.deepcopy(value, memo))
     made._train(self.training)
     return made
 
 
+def _copy_of_buffer(value, memo):
+    return copy.deepcopy(value, memo) if value is None or value.is_leaf else value.clone()
+
+
 @_method
 def _new_like(self, memo):
-    """A new module of this class; for a layer, with copies of its tensors."""
+    """A new module of this class; for a layer, with copies of its tensors. A tensor that several
+    modules have is copied once."""
     if not _extras.is_of_cpp(self):
         return _made_again(_extras.public_class(type(self)), (), {})
     made = _made_again(_extras.public_class(type(self)), *self._made_by)
     tensors = _tensors_of(self)
     _drop_others(made, [name for name, _ in tensors])
     there = dict(_tensors_of(made))
+    memo.setdefault(id(memo), []).extend(tensors)  # whose ids are in use as long as the memo is
     for name, tensor in tensors:
-        there[name].set_data(tensor.detach().clone())
-        there[name].requires_grad = tensor.requires_grad
+        if id(tensor) in memo or name not in there:  # of another module, or set later
+            setattr(made, name, copy.deepcopy(tensor, memo))
+        else:
+            there[name].set_data(tensor.detach().clone())
+            there[name].requires_grad = tensor.requires_grad
+            memo[id(tensor)] = there[name]
     return made
 
 

@@ -261,7 +261,22 @@ def test_integers_that_a_dtype_holds_are_converted_by_the_host():
             lz.tensor([True], dtype=lz.int16), lz.tensor(2**64 - 1, dtype=lz.uint64)]
     assert lz.metrics.counter("graph.nodes_recorded") == before
     assert [x.tolist() for x in made] == [[-128, 127], [7, 0], [], [1], 2**64 - 1]
-    assert lz.tensor([300, -1], dtype=lz.uint8).tolist() == lz.tensor([300, -1]).to(lz.uint8).tolist()  # others are on the device
+    others = np.array([300, -1])  # of an array are converted on the device
+    assert lz.tensor(others, dtype=lz.uint8).tolist() == lz.tensor(others).to(lz.uint8).tolist() == [44, 255]
+
+
+@pytest.mark.parametrize(("number", "dtype"), [(300, "uint8"), (-256, "uint8"), (128, "int8"), (-129, "int8"), (2**31, "int32"), (-1.0, "uint8"), (1e10, "int32"),
+                                               (float("nan"), "int64"), (float("inf"), "int16"), (1j, "float32"), (1 + 0j, "int64")])
+def test_a_number_that_a_dtype_does_not_hold_is_refused(number, dtype):
+    for data in (number, [[number]], (0, number)):
+        with pytest.raises(RuntimeError, match="tensor: (the number .* does|complex numbers do) not fit"):
+            lz.tensor(data, dtype=getattr(lz, dtype))
+
+
+def test_numbers_that_torch_converts_are_converted():
+    assert lz.tensor([-1, -255, 255], dtype=lz.uint8).tolist() == [255, 1, 255] and lz.tensor([1.9, -1.9], dtype=lz.int32).tolist() == [1, -1]
+    assert lz.tensor([2, 0.0, 1j], dtype=lz.bool).tolist() == [True, False, True] and lz.tensor([1e300], dtype=lz.float32).tolist() == [float("inf")]
+    assert lz.tensor([], dtype=lz.int8).shape == (0,) and lz.tensor([True], dtype=lz.uint8).item() == 1
 
 
 def test_what_is_made_of_other_functions_names_its_own():

@@ -105,6 +105,9 @@ def test_zeta_of_numbers_below_zero_and_its_gradient(tensor):
     assert np.allclose(z.detach().numpy(), [zeta(a, b) for a, b in zip(s, q, strict=True)], rtol=1e-12, equal_nan=True)
     slopes = gradient(z, y)
     assert np.allclose(slopes[:7], [-a * zeta(a + 1, b) for a, b in zip(s[:7], q[:7], strict=True)], rtol=1e-12)
+    x, step = tensor([2.0, 3.5], lz.float64), 1e-5
+    slopes = gradient(lz.special.zeta(x, 1.5), x)
+    assert np.allclose(slopes, [(zeta(a + step, 1.5) - zeta(a - step, 1.5)) / (2 * step) for a in (2.0, 3.5)], rtol=1e-7)
 
 
 def test_polynomials_of_any_degree_where_they_are_known(tensor):

@@ -33,7 +33,7 @@ Tensor Zeta(const Operand& in_x, const Operand& in_q) {
   const auto tensor = [&](const Operand& o) {
     return o.tensor() != nullptr ? *o.tensor() : Full({}, o.number(), device);
   };
-  const Tensor given_x = Detach(tensor(in_x)), given_q = tensor(in_q);
+  const Tensor given_x = tensor(in_x), given_q = tensor(in_q);
   const absl::StatusOr<DType> common = CommonType(given_x.shape(), given_q.shape());
   if (!common.ok()) ThrowRecordError("zeta", common.status());
   const DType dtype = Floating(To(given_x, *common)).dtype();

@@ -181,6 +181,7 @@ Capture::Capture(FromOutside from_outside)
     watch->Refuse("traces a program with the elements of tensors");
   context_->set_journal(&journal_);
   outer_ = Context::Exchange(context_);
+  if (lifted_) no_pack_hook_.emplace(nullptr);
 }
 
 Capture::~Capture() {
@@ -203,6 +204,7 @@ void Capture::Leave() {
 }
 
 void Capture::Suspend() {
+  no_pack_hook_.reset();
   Context::Exchange(std::move(outer_));
   is_active_ = false;
   if (!own_checks_) own_checks_ = context_->checked().size();
@@ -216,6 +218,7 @@ void Capture::Resume() {
   if (lifted_ && lifted_->draws_from_parameter())
     replay_.emplace(DefaultGenerator(), lifted_->next_draw());
   outer_ = Context::Exchange(context_);
+  if (lifted_) no_pack_hook_.emplace(nullptr);
   is_active_ = true;
 }
 

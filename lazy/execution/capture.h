@@ -18,6 +18,7 @@
 #include "lazy/program/program.h"
 #include "lazy/tensor/journal.h"
 #include "lazy/tensor/random.h"
+#include "lazy/tensor/tape.h"
 #include "lazy/tensor/tensor.h"
 #include "lowering/emit/emit.h"
 
@@ -83,6 +84,8 @@ class Capture {
   absl::StatusOr<lowering::EmitSignature> SignatureOf(const Trace& trace, backend::Device device);
 
   IntrusivePtr<Context> context_, outer_;
+  // Hooks of tensors that are saved belong to what is outside: what is saved inside has no elements.
+  std::optional<PackScope> no_pack_hook_;
   std::unique_ptr<Lifted> lifted_;  // null: constants
   Journal journal_;
   std::vector<DataPtr> parameters_;  // of Parameter()

@@ -157,3 +157,29 @@ def test_stop_gradient_and_checkpoint():
         close(hessian(lambda x: f(x, k=2))(x), 2 * lz.diag(2 * x.cos() - x * x.sin()))
     with pytest.raises(RuntimeError, match="checkpoint: takes no policy"):
         checkpoint(lambda x: x, policy=lambda *a: True)
+
+
+def test_a_checkpoint_may_contain_transforms_and_loops():
+    x, w = vector(), vector(2, 3, 4)
+    inside = {
+        "gradient": lambda x: grad(lambda y: (y.sin() * y * w).sum())(x) * x,
+        "tangent": lambda x: jvp(lambda y: y.sin() * y, (x,), (w,))[1],
+        "batch": lambda x: vmap(grad(lambda y: (y.sin() * x).sum()))(lz.stack([x, w])).sum(0),
+        "loop": lambda x: lz.control.scan(lambda c, v: (c * v.sin(), c), x.sum(), x)[1],
+        "branch": lambda x: lz.control.cond(x.sum() > 0, lambda y: y.sin() * w, lambda y: y, x),
+    }
+    for f in inside.values():
+        again = remat(f)
+        close(jacrev(again)(x), jacrev(f)(x))
+        close(jacfwd(again)(x), jacfwd(f)(x))
+        close(jacrev(jacfwd(again))(x), jacrev(jacfwd(f))(x))
+        close(vmap(jacrev(again))(lz.stack([x, w])), vmap(jacrev(f))(lz.stack([x, w])))
+
+
+def test_a_checkpoint_serves_batches_of_gradients_and_single_ones():
+    x, ct = vector(), vector(1, 0.5, 2)
+    out, back = lz.func.vjp(remat(lambda x: x.sin() * x), x)
+    slopes = x.cos() * x + x.sin()
+    close(vmap(back)(lz.eye(3, dtype=x.dtype))[0], lz.diag(slopes))
+    close(back(ct)[0], slopes * ct)
+    close(vmap(back)(2 * lz.eye(3, dtype=x.dtype))[0], 2 * lz.diag(slopes))

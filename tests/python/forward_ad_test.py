@@ -79,3 +79,63 @@ def test_gradcheck_checks_forward_mode():
     assert gradcheck(lambda x: while_loop(lambda v: v.sum() < 9, lambda v: v * v * 2, x), (x,), check_forward_ad=True, check_backward_ad=False)
     with pytest.raises(RuntimeError, match="In forward mode: Jacobian mismatch for output 0 with respect to input 0"):
         gradcheck(Wrong.apply, (x,), check_forward_ad=True, check_backward_ad=False)
+
+
+class Pushed(lz.autograd.Function):
+    """x * y * n, whose tangent is twice the right one."""
+
+    @staticmethod
+    def forward(x, y, n):
+        return x * y * n, x.sum()
+
+    @staticmethod
+    def setup_context(ctx, inputs, output):
+        x, y, ctx.n = inputs
+        ctx.save_for_backward(x, y)
+        ctx.save_for_forward(y, x)
+
+    @staticmethod
+    def backward(ctx, dz, ds):
+        x, y = ctx.saved_tensors
+        return dz * y * ctx.n + ds, dz * x * ctx.n, None
+
+    @staticmethod
+    def jvp(ctx, dx, dy, none):
+        assert none is None
+        y, x = ctx.saved_tensors
+        return 2 * ctx.n * (dx * y + x * dy), dx.sum()
+
+
+def test_a_function_may_have_a_rule_for_forward_mode():
+    x, y, v = vector(), vector(2, 3, 4), vector(1, -1, 2)
+    f = lambda x, y: Pushed.apply(x, y, 3)  # noqa: E731
+    close(lz.func.grad(lambda x: f(x, y)[0].sum())(x), 3 * y)
+    tangents = lz.func.jvp(f, (x, y), (v, v))[1]
+    close(tangents[0], 6 * (v * y + x * v))
+    close(tangents[1], v.sum())
+    close(lz.func.jacfwd(lambda x: f(x, y)[0])(x), lz.diag(6 * y))
+    close(lz.func.jvp(lambda y: f(x, y)[0], (y,), (v,))[1], 6 * x * v)
+    close(lz.vmap(lambda x: lz.func.jvp(lambda x: f(x, y)[0], (x,), (v,))[1])(lz.stack([x, y]))[1], 6 * v * y)
+    # The derivative of the tangent, which is linear in y.
+    close(lz.func.grad(lambda y: lz.func.jvp(lambda x: f(x, y)[0], (x,), (v,))[1].sum())(y), 6 * v)
+    close(lz.func.jvp(lambda c: lz.control.scan(lambda c, u: (f(c, u)[0], None), c, lz.stack([y]))[0], (x,), (v,))[1], 6 * v * y)
+    with fwd.dual_level():
+        close(fwd.unpack_dual(f(fwd.make_dual(x, v), y)[0]).tangent, 6 * v * y)
+
+
+def test_a_rule_for_forward_mode_is_checked():
+    class Few(Pushed):
+        @staticmethod
+        def jvp(ctx, dx, dy, none):
+            return dx
+
+    class Short(Pushed):
+        @staticmethod
+        def jvp(ctx, dx, dy, none):
+            return dx[:2], dx.sum()
+
+    x, v = vector(), vector(1, -1, 2)
+    with pytest.raises(RuntimeError, match=r"Few: jvp returned an incorrect number of tangents \(expected 2, got 1\)"):
+        lz.func.jvp(lambda x: Few.apply(x, x, 3), (x,), (v,))
+    with pytest.raises(RuntimeError, match=r"Short: jvp returned a tangent of shape \(2,\) for a result of shape \(3,\)"):
+        lz.func.jvp(lambda x: Short.apply(x, x, 3), (x,), (v,))

@@ -11,28 +11,30 @@ class FunctionCtx:
     """Carries data from forward() of a Function to backward(); it accepts any attributes, too."""
 
     def __init__(self):
-        self._saved, self._dirty, self._plain = (), (), ()
+        self._saved, self._forward, self._dirty, self._plain = (), (), (), ()
         self._materialize = True
-        self._node = None  # while backward() runs
+        self._node = None  # while backward() or jvp() runs
+        self._pushes = False  # whether that is jvp()
+        self._count = 0  # of the node's tensors that are saved for backward()
         self.needs_input_grad = ()
 
     def save_for_backward(self, *tensors):
         """Keeps arguments, results or other tensors for backward(), which reads them from
         saved_tensors."""
-        for i, tensor in enumerate(tensors):
-            if tensor is not None and not isinstance(tensor, Tensor):
-                raise TypeError(f"save_for_backward can only save variables, but argument {i} is "
-                                f"of type {type(tensor).__name__}")
-        self._saved = tensors
+        self._saved = _checked("save_for_backward", tensors)
 
     @property
     def saved_tensors(self):
-        return tuple(self._saved if self._node is None else self._node.saved())
+        if self._node is None:
+            return tuple(self._saved)
+        saved = self._node.saved()
+        return tuple(saved[self._count:] if self._pushes else saved[:self._count])
 
     saved_variables = saved_tensors
 
     def save_for_forward(self, *tensors):
-        """Has no effect: there are no forward-mode gradients."""
+        """Keeps tensors for jvp(), which reads them from saved_tensors."""
+        self._forward = _checked("save_for_forward", tensors)
 
     def mark_dirty(self, *inputs):
         """Marks arguments that forward() changed in place; it must return them."""
@@ -48,6 +50,14 @@ class FunctionCtx:
 
 
 BackwardCFunction = FunctionCtx
+
+
+def _checked(name, tensors):
+    for i, tensor in enumerate(tensors):
+        if tensor is not None and not isinstance(tensor, Tensor):
+            raise TypeError(f"{name} can only save variables, but argument {i} is of type "
+                            f"{type(tensor).__name__}")
+    return tensors
 
 
 def _among(tensor, tensors):
@@ -75,6 +85,9 @@ class Function:
     each argument, None for those that are no tensors; what it records under create_graph has a
     history, so second derivatives come by themselves. A setup_context(ctx, inputs, output) may take
     what concerns ctx out of forward(), which then has no ctx.
+
+    Forward mode is the transpose of backward(), unless there is a jvp(). That takes a tangent for
+    each argument, None for those that are no tensors, and gives one for each result.
     """
 
     def __init__(self, *arguments, **named):
@@ -94,6 +107,10 @@ class Function:
         raise NotImplementedError("a Function must have a backward() or vjp() to be differentiated")
 
     vjp = backward
+
+    @staticmethod
+    def jvp(ctx, *grad_inputs):
+        raise NotImplementedError("a Function that is differentiated forward must have a jvp()")
 
     @classmethod
     def apply(cls, *arguments, **named):
@@ -124,6 +141,7 @@ class Function:
     @classmethod
     def _record(cls, ctx, arguments, results, where, tensors):
         call = cls.backward if cls.backward is not Function.backward else cls.vjp
+        tangents = _Tangents(cls, ctx, arguments) if cls.jvp is not Function.jvp else None
 
         def backward(node, gradients):
             given = [None] * len(results)
@@ -131,17 +149,65 @@ class Function:
                 given[i] = gradient
             ctx._node = node
             try:
+                if tangents is not None and _C._is_transposed():
+                    return tangents.transposed(given)
                 found = call(ctx, *given)
             finally:
                 ctx._node = None
             return found if isinstance(found, (tuple, list)) else (found,)
 
-        saved, ctx._saved = ctx._saved, ()
+        saved = [*ctx._saved, *(ctx._forward if tangents is not None else ())]
+        ctx._count, ctx._saved, ctx._forward = len(ctx._saved), (), ()
         return _C._custom(f"{cls.__name__}Backward", backward,
                           [a if isinstance(a, Tensor) else None for a in arguments], tensors,
                           [_among(t, ctx._dirty) for t in tensors],
-                          [not _among(t, ctx._plain) for t in tensors], list(saved),
-                          ctx._materialize)
+                          [not _among(t, ctx._plain) for t in tensors], saved, ctx._materialize)
+
+
+class _Tangents:
+    """What jvp() of a Function makes of tangents, transposed."""
+
+    def __init__(self, cls, ctx, arguments):
+        self._cls, self._ctx = cls, ctx
+        self._like = [(a.shape, a.dtype, a.device) if isinstance(a, Tensor) else None
+                      for a in arguments]
+
+    def _vector(self, like, needed):
+        """A tangent that is zero; None for an argument that is not a tensor, or that has none."""
+        if like is None or not (needed or self._ctx._materialize):
+            return None
+        shape, dtype, device = like
+        return _C.zeros(shape, dtype=dtype, device=device).requires_grad_(needed)
+
+    def transposed(self, cotangents):
+        """The gradients of the arguments for cotangents that are zeros: the derivatives of these
+        gradients for the cotangents are what jvp() gives."""
+        ctx = self._ctx
+        vectors = [self._vector(like, needed)
+                   for like, needed in zip(self._like, ctx.needs_input_grad, strict=True)]
+        ctx._pushes = True
+        try:
+            made = self._cls.jvp(ctx, *vectors)
+        finally:
+            ctx._pushes = False
+        made = made if isinstance(made, (tuple, list)) else (made,)
+        if len(made) != len(cotangents):
+            raise RuntimeError(f"function {self._cls.__name__}: jvp returned an incorrect number of "
+                               f"tangents (expected {len(cotangents)}, got {len(made)})")
+        pairs = [(t, c) for t, c in zip(made, cotangents, strict=True)
+                 if c is not None and isinstance(t, Tensor) and t.requires_grad]
+        for t, c in pairs:
+            if t.shape != c.shape:
+                raise RuntimeError(f"function {self._cls.__name__}: jvp returned a tangent of shape "
+                                   f"{tuple(t.shape)} for a result of shape {tuple(c.shape)}")
+        wanted = [i for i, needed in enumerate(ctx.needs_input_grad) if needed]
+        found = [None] * len(vectors)
+        if pairs and wanted:
+            products = _C._grad([t for t, _ in pairs], [vectors[i] for i in wanted],
+                                [c for _, c in pairs], True, True, True, True)
+            for i, product in zip(wanted, products, strict=True):
+                found[i] = product
+        return tuple(found)
 
 
 def _check_dirty(cls, ctx, arguments, results):

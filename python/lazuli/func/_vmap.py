@@ -5,6 +5,7 @@ lazuli.autograd._batches records the program.
 """
 
 import functools
+import re
 
 from lazuli import _C
 from lazuli._C import Tensor
@@ -151,10 +152,12 @@ def _call(func, inputs, out_dims, randomness, kwargs):
     except RuntimeError as error:
         if _UNREADABLE not in str(error):
             raise
+        line = re.search(r" \(([^()]+:\d+)\)$", str(error))
         raise RuntimeError(
             "vmap: It looks like you're calling .item() on a Tensor, or attempting to use a Tensor "
             "in some data-dependent control flow. We don't support vmap over that, please try to "
-            "rewrite what you're doing with other operations.") from error
+            "rewrite what you're doing with other operations. This is in "
+            f"{_name(func)}{f' at {line[1]}' if line else ''}.") from error
     count = len(made) - len(written)
     for i, value in zip(written, made[count:], strict=True):
         batches[i].copy_(value)

@@ -47,8 +47,21 @@ class Update {
                                    parameters[0].shape(), ": dims and dtypes must agree"));
     }
   }
-  // The same for states that have other dims than their parameter, which the op knows. Gives them,
-  // until the next list.
+  // The same for Adafactor's variances of rows or columns: `dim`, from the end, has size 1.
+  void Variances(const TensorList& list, std::size_t dim) {
+    const Tensors tensors = OfAnyDims("state", list, /*target=*/true), parameters = parameters_;
+    for (std::size_t i = 0; i < tensors.size(); ++i) {
+      const ir::Shape& of = parameters[i].shape();
+      ir::Dims dims(of.dims().begin(), of.dims().end());
+      dims[dims.size() - dim] = 1;
+      if (const ir::Shape wanted(of.dtype(), dims); !(tensors[i].shape() == wanted)) {
+        lazy::ThrowRecordError(op_, ir::InvalidArgument("state ", i, " is ", tensors[i].shape(),
+                                                        " and must be ", wanted));
+      }
+    }
+  }
+  // A list of tensors that may have other dims than their parameters; its elements, until the next
+  // list.
   Tensors OfAnyDims(std::string_view what, const TensorList& list, bool target) {
     const std::size_t before = tensors_.get().size(), count = parameters_.get().size();
     if (list.size() != count) {
@@ -214,11 +227,11 @@ void foreach_update_(const TensorList& parameters, const TensorList& gradients,
       op.decay = lazy::Decay::kDecoupled;
     update.List("parameter", parameters, /*target=*/true);
     update.List("gradient", gradients, /*target=*/false);
-    for (const TensorList& state : states) {
-      if (op.rule == lazy::UpdateRule::kAdafactorMatrix)
-        update.OfAnyDims("state", state, /*target=*/true);
-      else
-        update.List("state", state, /*target=*/true);
+    if (op.rule == lazy::UpdateRule::kAdafactorMatrix) {
+      update.Variances(states[0], 1);
+      update.Variances(states[1], 2);
+    } else {
+      for (const TensorList& state : states) update.List("state", state, /*target=*/true);
     }
     update.Record(op);
   });

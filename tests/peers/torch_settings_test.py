@@ -22,7 +22,7 @@ from torch_opinfo_test import Sparse, compare, to_lazuli  # noqa: E402
 import lazuli as lz  # noqa: E402
 
 # Modules that the database lacks: arguments and the shape of the input, or what makes the inputs; random ones are asked for all or nothing.
-MORE = {"AdaptiveLogSoftmaxWithLoss": ((5, 6, [2, 4]), lambda: (torch.rand(4, 5), torch.tensor([0, 1, 3, 5]))), "CrossMapLRN2d": ((2,), (1, 4, 3, 3)),
+MORE = {"AdaptiveLogSoftmaxWithLoss": ((20, 6, [2, 4]), lambda: (torch.rand(4, 20), torch.tensor([0, 1, 3, 5]))),
         "EmbeddingBag": ((4, 3), lambda: (torch.tensor([[0, 1], [3, 1]]),)), "Hardsigmoid": ((), (3, 4)),
         "MaxUnpool1d": ((2,), lambda: (torch.rand(1, 1, 2), torch.tensor([[[0, 3]]]))),
         "MaxUnpool2d": ((2,), lambda: (torch.rand(1, 1, 2, 2), torch.tensor([[[[0, 3], [9, 11]]]]))),
@@ -41,7 +41,8 @@ WORDS = {"mode": ("nearest", "bilinear", "sum", "max", "mean"), "padding_mode": 
 LEFT_OUT = {"training", "forward", "recompute_scale_factor"}  # the last takes no numbers
 # What lazuli refuses and torch does not: sizes of 0, sizes that the weights do not have, a norm without epsilon, bounds that make another layer.
 REFUSED = {"output_size", "input_size", "hidden_size", "num_layers", "proj_size", "eps", "min_val", "max_val"}
-UNLIKE = {("CTCLoss", "blank")}  # targets of the database hold the other blank, which is a mistake
+# Targets of the database hold the other blank, and clusters that the weights do not have, which are mistakes.
+UNLIKE = {("CTCLoss", "blank"), ("AdaptiveLogSoftmaxWithLoss", "cutoffs"), ("AdaptiveLogSoftmaxWithLoss", "shortlist_size")}
 RANDOM = ("Dropout", "RReLU", "FractionalMaxPool", "Transformer", "MultiheadAttention")
 
 

@@ -222,3 +222,17 @@ def test_floats_of_16_bits_move_as_those_of_32_rounded(name, options, dtype):
         for p, q in zip(narrow, wide, strict=True):
             assert p.dtype == dtype and lz.allclose(p.float(), q, rtol=0.02, atol=0.02)
             assert steps or name in ("Adafactor", "Muon") or p.tolist() == q.to(dtype).tolist()
+
+
+@pytest.mark.parametrize("shape", [(5, 1), (1,), (), (0, 4), (3, 1, 1), (3, 4)])
+@pytest.mark.parametrize("key", ["row_var", "col_var"])
+def test_variances_of_other_dims_are_refused(key, shape):
+    w = lz.nn.Parameter(lz.ones(3, 4))
+    w.grad = lz.ones(3, 4)
+    optimizer = lz.optim.Adafactor([w])
+    optimizer.step()
+    state = copy.deepcopy(optimizer.state_dict())
+    state["state"][0][key] = lz.ones(shape)
+    with pytest.raises(lz.Error, match=r"state 0 is f32\[.*\] and must be f32\["):
+        optimizer.load_state_dict(state)
+        optimizer.step()

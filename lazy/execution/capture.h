@@ -84,7 +84,7 @@ class Capture {
   absl::StatusOr<lowering::EmitSignature> SignatureOf(const Trace& trace, backend::Device device);
 
   IntrusivePtr<Context> context_, outer_;
-  // Hooks of tensors that are saved belong to what is outside: what is saved inside has no elements.
+  // Hooks of tensors that are saved are for those outside: what is saved inside has no elements.
   std::optional<PackScope> no_pack_hook_;
   std::unique_ptr<Lifted> lifted_;  // null: constants
   Journal journal_;

@@ -192,14 +192,15 @@ class _Tangents:
             ctx._pushes = False
         made = made if isinstance(made, (tuple, list)) else (made,)
         if len(made) != len(cotangents):
-            raise RuntimeError(f"function {self._cls.__name__}: jvp returned an incorrect number of "
-                               f"tangents (expected {len(cotangents)}, got {len(made)})")
+            raise RuntimeError(f"function {self._cls.__name__}: jvp returned an incorrect number "
+                               f"of tangents (expected {len(cotangents)}, got {len(made)})")
         pairs = [(t, c) for t, c in zip(made, cotangents, strict=True)
                  if c is not None and isinstance(t, Tensor) and t.requires_grad]
         for t, c in pairs:
             if t.shape != c.shape:
-                raise RuntimeError(f"function {self._cls.__name__}: jvp returned a tangent of shape "
-                                   f"{tuple(t.shape)} for a result of shape {tuple(c.shape)}")
+                raise RuntimeError(f"function {self._cls.__name__}: jvp returned a tangent of "
+                                   f"shape {tuple(t.shape)} for a result of shape "
+                                   f"{tuple(c.shape)}")
         wanted = [i for i, needed in enumerate(ctx.needs_input_grad) if needed]
         found = [None] * len(vectors)
         if pairs and wanted:

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "backend/npu/compiler/lowering.h"
+#include "ir/evaluator/kernels.h"
 #include "ir/types/leaves.h"
 
 namespace lazuli::npu {
@@ -33,6 +34,7 @@ void Lowering::LowerIota(const hlo::Instruction& i) {
     else
       line.SetFromDouble(n, static_cast<double>(n));
   }
+  hlo::WrapSubByte(dtype, line.mutable_raw(), line.shape().num_elements());
   Set(i, BroadcastView(ConstantView(line, b_), i.shape().dims(), {dimension}));
 }
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <complex>
+#include <type_traits>
 
 #include <Eigen/Core>
 
@@ -44,6 +45,39 @@ class EigenMatmul final : public LibraryCall {
       Eigen::Map<const Eigen::Matrix<T, Eigen::Dynamic, Eigen::Dynamic, Eigen::ColMajor>, 0,
                  Eigen::OuterStride<>>;
 
+  using Part = decltype(std::real(T()));
+  using PartStride = Eigen::Stride<Eigen::Dynamic, Eigen::Dynamic>;
+  using PartMatrix = Eigen::Matrix<Part, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>;
+  template <class Map>
+  static Map PartOf(auto* x, int64_t part, int64_t rows, int64_t columns, int64_t row_stride,
+                    int64_t column_stride) {
+    using Pointer =
+        std::conditional_t<std::is_const_v<std::remove_pointer_t<decltype(x)>>, const Part*, Part*>;
+    return Map(reinterpret_cast<Pointer>(x) + part, rows, columns,
+               PartStride(2 * row_stride, 2 * column_stride));
+  }
+
+  // Complex numbers by their parts. Eigen multiplies its products by 1 + 0i, which makes NaN of
+  // infinity.
+  void MultiplyParts(const T* x, const T* y, T* z, int64_t rows, int64_t columns) const {
+    const auto left = [&](int64_t part) {
+      return PartOf<Eigen::Map<const PartMatrix, 0, PartStride>>(
+          x, part, rows, spec_.k, spec_.a_strides[1], spec_.a_strides[2]);
+    };
+    const auto right = [&](int64_t part) {
+      return PartOf<Eigen::Map<const PartMatrix, 0, PartStride>>(
+          y, part, spec_.k, columns, spec_.b_strides[1], spec_.b_strides[2]);
+    };
+    auto real =
+        PartOf<Eigen::Map<PartMatrix, 0, PartStride>>(z, 0, rows, columns, spec_.c_strides[1], 1);
+    auto imaginary =
+        PartOf<Eigen::Map<PartMatrix, 0, PartStride>>(z, 1, rows, columns, spec_.c_strides[1], 1);
+    real.noalias() = left(0) * right(0);
+    real.noalias() -= left(1) * right(1);
+    imaginary.noalias() = left(0) * right(1);
+    imaginary.noalias() += left(1) * right(0);
+  }
+
   void RunBlock(const T* a, const T* b, T* c, int64_t batch, int64_t row, int64_t column) const {
     const int64_t rows = std::min(kTileRows, spec_.m - row);
     const int64_t columns = std::min(kTileColumns, spec_.n - column);
@@ -52,9 +86,12 @@ class EigenMatmul final : public LibraryCall {
     const T* x = a + batch * a_batch + row * a_row;
     const T* y = b + batch * b_batch + column * b_column;
     const int64_t c_row = spec_.c_strides[1];
-    Eigen::Map<Matrix, 0, Eigen::OuterStride<>> z(
-        c + batch * spec_.c_strides[0] + row * c_row + column, rows, columns,
-        Eigen::OuterStride<>(c_row));
+    T* const to = c + batch * spec_.c_strides[0] + row * c_row + column;
+    if constexpr (!std::is_same_v<T, Part>) {
+      MultiplyParts(x, y, to, rows, columns);
+      return;
+    }
+    Eigen::Map<Matrix, 0, Eigen::OuterStride<>> z(to, rows, columns, Eigen::OuterStride<>(c_row));
     const auto multiply = [&](const auto& left) {
       if (b_column == 1) {
         z.noalias() = left * RowMajorMap(y, spec_.k, columns, Eigen::OuterStride<>(b_row));

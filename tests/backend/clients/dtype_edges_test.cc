@@ -1,0 +1,54 @@
+// What lies at the edges of dtypes: numbers behind the largest one, and infinite parts.
+#include <limits>
+#include <string>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "tests/backend/clients/client_test.h"
+
+namespace lazuli {
+namespace {
+
+using ir::Literal;
+using ::testing::ElementsAre;
+
+constexpr const char* kPlatforms[] = {"interpreter", "cpu", "npu"};
+
+TEST(DTypeEdgesTest, AnIotaOfFewBitsStartsAgain) {
+  for (const char* const platform : kPlatforms) {
+    const auto run = RunOn(platform,
+                           "ENTRY e { i = s4[10] iota(), iota_dimension=0 "
+                           "ROOT y = s32[10] convert(i) }",
+                           {}, {.op_filter = false});
+    ASSERT_TRUE(run.ok()) << run.status();
+    EXPECT_THAT(run->outputs[0].data<int32_t>(), ElementsAre(0, 1, 2, 3, 4, 5, 6, 7, -8, -7))
+        << platform;
+  }
+}
+
+// (1 + inf i) * (2 + 0.5 i): infinity is not multiplied by a zero that nobody wrote.
+TEST(DTypeEdgesTest, InfinityIsNotMultipliedByAZeroOfTheLibrary) {
+  constexpr float kInfinity = std::numeric_limits<float>::infinity();
+  for (const char* const platform : kPlatforms) {
+    const auto run = RunOn(platform, R"(
+        ENTRY e {
+          one = f32[1,1] constant({{1}})
+          two = f32[1,1] constant({{2}})
+          large = f32[1,1] constant({{inf}})
+          small = f32[1,1] constant({{0.5}})
+          x = c64[1,1] complex(one, large)
+          y = c64[1,1] complex(two, small)
+          p = c64[1,1] dot(x, y), lhs_contracting_dims={1}, rhs_contracting_dims={0}
+          re = f32[1,1] real(p)
+          im = f32[1,1] imag(p)
+          ROOT parts = f32[1,2] concatenate(re, im), dimensions={1}
+        })",
+                           {}, {.op_filter = false});
+    ASSERT_TRUE(run.ok()) << run.status();
+    EXPECT_THAT(run->outputs[0].data<float>(), ElementsAre(-kInfinity, kInfinity)) << platform;
+  }
+}
+
+}  // namespace
+}  // namespace lazuli

@@ -1,5 +1,6 @@
 // reduce-window and select-and-scatter.
 
+#include <algorithm>
 #include <cstring>
 #include <utility>
 
@@ -18,6 +19,11 @@ uint32_t BitsOf(const Literal& scalar) {
   return bits;
 }
 
+bool HasNoElements(const hlo::Window& window) {
+  return std::any_of(window.begin(), window.end(),
+                     [](const hlo::WindowDim& w) { return w.size == 0; });
+}
+
 }  // namespace
 
 void Lowering::LowerReduceWindow(const hlo::Instruction& i) {
@@ -25,9 +31,10 @@ void Lowering::LowerReduceWindow(const hlo::Instruction& i) {
   const View result = NewArray(i);
   Set(i, result);
   const hlo::Instruction &x = *i.operand(0), &init = *i.operand(1);
-  if (x.shape().num_elements() == 0) return FillWith(ValueOf(init), result);
-  const WindowKernel kernel{i.attrs_as<hlo::WindowAttrs>().window, ValueOf(x), result,
-                            ValueOf(init)};
+  const hlo::Window& window = i.attrs_as<hlo::WindowAttrs>().window;
+  if (x.shape().num_elements() == 0 || HasNoElements(window))
+    return FillWith(ValueOf(init), result);
+  const WindowKernel kernel{window, ValueOf(x), result, ValueOf(init)};
   EmitReduceWindow(kernel, ReductionOf(monoid, i.shape().dtype()),
                    BitsOf(hlo::IdentityOf(monoid, i.shape().dtype())), IsIdentity(init, monoid),
                    b_);
@@ -47,9 +54,9 @@ void Lowering::LowerSelectAndScatter(const hlo::Instruction& i) {
   bool padded = false;
   for (const hlo::WindowDim& w : window) padded = padded || w.pad_low != 0 || w.pad_high != 0;
   // What lies in no window keeps the initial value.
-  if (padded || !hlo::WindowsCover(window, x.shape(), source.shape()))
+  if (padded || HasNoElements(window) || !hlo::WindowsCover(window, x.shape(), source.shape()))
     FillWith(ValueOf(init), result);
-  if (source.shape().num_elements() == 0) return;
+  if (source.shape().num_elements() == 0 || HasNoElements(window)) return;
   EmitSelectAndScatter({window, ValueOf(x), result, ValueOf(init)}, ValueOf(source), *i.called()[0],
                        *ScatterJoinOf(i), b_);
 }

@@ -1,4 +1,5 @@
-// What lies at the edges of dtypes: numbers behind the largest one, and infinite parts.
+// What lies at the edges: numbers behind the largest one of a dtype, infinite parts, windows without
+// elements.
 #include <limits>
 #include <string>
 
@@ -15,7 +16,7 @@ using ::testing::ElementsAre;
 
 constexpr const char* kPlatforms[] = {"interpreter", "cpu", "npu"};
 
-TEST(DTypeEdgesTest, AnIotaOfFewBitsStartsAgain) {
+TEST(EdgesTest, AnIotaOfFewBitsStartsAgain) {
   for (const char* const platform : kPlatforms) {
     const auto run = RunOn(platform,
                            "ENTRY e { i = s4[10] iota(), iota_dimension=0 "
@@ -28,7 +29,7 @@ TEST(DTypeEdgesTest, AnIotaOfFewBitsStartsAgain) {
 }
 
 // (1 + inf i) * (2 + 0.5 i): infinity is not multiplied by a zero that nobody wrote.
-TEST(DTypeEdgesTest, InfinityIsNotMultipliedByAZeroOfTheLibrary) {
+TEST(EdgesTest, InfinityIsNotMultipliedByAZeroOfTheLibrary) {
   constexpr float kInfinity = std::numeric_limits<float>::infinity();
   for (const char* const platform : kPlatforms) {
     const auto run = RunOn(platform, R"(
@@ -47,6 +48,21 @@ TEST(DTypeEdgesTest, InfinityIsNotMultipliedByAZeroOfTheLibrary) {
                            {}, {.op_filter = false});
     ASSERT_TRUE(run.ok()) << run.status();
     EXPECT_THAT(run->outputs[0].data<float>(), ElementsAre(-kInfinity, kInfinity)) << platform;
+  }
+}
+
+TEST(EdgesTest, AWindowWithoutElementsGivesTheInitialValue) {
+  for (const char* const platform : kPlatforms) {
+    const auto run = RunOn(platform, R"(
+        smaller { a = s32[] parameter(0) b = s32[] parameter(1) ROOT m = s32[] minimum(a, b) }
+        ENTRY e {
+          x = s32[1] constant({5})
+          init = s32[] constant(9)
+          ROOT y = s32[1] reduce-window(x, init), window={size=0 pad=-1_0}, to_apply=smaller
+        })",
+                           {}, {.op_filter = false});
+    ASSERT_TRUE(run.ok()) << run.status();
+    EXPECT_THAT(run->outputs[0].data<int32_t>(), ElementsAre(9)) << platform;
   }
 }
 

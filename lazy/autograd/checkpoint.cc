@@ -5,6 +5,8 @@
 #include <utility>
 #include <vector>
 
+#include "absl/cleanup/cleanup.h"
+
 #include "lazy/autograd/backward.h"
 #include "lazy/ops/program/barrier.h"
 #include "lazy/tensor/context.h"
@@ -146,9 +148,9 @@ Tensors Checkpoint(const CheckpointFunction& function, absl::Span<const Tensor> 
     return std::make_unique<Recomputed>(call, tensor);
   };
   const PackScope scope(&pack);
-  Tensors results = function(inputs);
-  call->Returned();
-  return results;
+  // Also where the function throws: the values have histories that keep the call.
+  const absl::Cleanup returned = [&] { call->Returned(); };
+  return function(inputs);
 }
 
 }  // namespace lazuli::lazy

@@ -1,7 +1,10 @@
 #include "ir/evaluator/lapack_calls.h"
 
+#include <algorithm>
 #include <charconv>
+#include <cmath>
 #include <cstring>
+#include <limits>
 #include <optional>
 
 #include "ir/evaluator/internal.h"
@@ -157,6 +160,27 @@ void Reflectors(Call& call) {
   }
 }
 
+// LAPACK's iterations may not end on a matrix that has an infinity, so they are not called for one:
+// the results are NaN and info is 0, which is what they give where they end. LAPACKE itself looks for
+// NaN and returns a negative info.
+enum class Part { kAll, kLower, kUpper };
+template <class T>
+bool HasInfinity(const std::vector<T>& a, int64_t rows, Part part = Part::kAll) {
+  bool infinite = false;
+  for (std::size_t i = 0; i < a.size(); ++i) {
+    const auto row = static_cast<int64_t>(i) % rows, column = static_cast<int64_t>(i) / rows;
+    if (part == Part::kLower ? row < column : part == Part::kUpper && row > column) continue;
+    if (std::isnan(std::real(a[i])) || std::isnan(std::imag(a[i]))) return false;
+    infinite |= std::isinf(std::real(a[i])) || std::isinf(std::imag(a[i]));
+  }
+  return infinite;
+}
+template <class... Values>
+void FillNan(Values&... values) {
+  (std::ranges::fill(values, std::numeric_limits<RealOf<typename Values::value_type>>::quiet_NaN()),
+   ...);
+}
+
 // Results: a overwritten, singular values, u, v transposed, info.
 template <class T>
 void Svd(Call& call) {
@@ -168,8 +192,13 @@ void Svd(Call& call) {
     auto a = call.Matrix<T>(b);
     std::vector<RealOf<T>> s(Size(rank));
     std::vector<T> u(Size(m.rows * std::max(m.rows, rank))), vt(Size(m.columns * m.columns));
-    const lapack_int info = lapack::Gesdd(job, m.m(), m.n(), a.data(), s.data(), u.data(),
-                                          vt.data(), static_cast<int>(vt_rows));
+    lapack_int info = 0;
+    if (HasInfinity(a, m.rows)) {
+      FillNan(a, s, u, vt);
+    } else {
+      info = lapack::Gesdd(job, m.m(), m.n(), a.data(), s.data(), u.data(), vt.data(),
+                           static_cast<int>(vt_rows));
+    }
     call.StoreMatrix(0, b, a, m.rows);
     call.StoreVector(1, b, s);
     if (job != 'N') {
@@ -181,13 +210,22 @@ void Svd(Call& call) {
 }
 
 template <class T>
+lapack_int Syevd(char mode, char uplo, const Matrices& m, std::vector<T>& a,
+                 std::vector<RealOf<T>>& w) {
+  if (HasInfinity(a, m.rows, uplo == 'L' ? Part::kLower : Part::kUpper)) {
+    FillNan(a, w);
+    return 0;
+  }
+  return lapack::Syevd(mode, uplo, m.n(), a.data(), w.data());
+}
+
+template <class T>
 void SymmetricEigen(Call& call) {
   const Matrices m = call.matrices();
   for (int64_t b = 0; b < m.count; ++b) {
     auto a = call.Matrix<T>(b);
     std::vector<RealOf<T>> w(Size(m.rows));
-    const lapack_int info = lapack::Syevd(call.Letter("mode", 'V'), call.Letter("uplo", 'L'), m.n(),
-                                          a.data(), w.data());
+    const lapack_int info = Syevd(call.Letter("mode", 'V'), call.Letter("uplo", 'L'), m, a, w);
     call.StoreMatrix(0, b, a, m.rows);
     call.StoreVector(1, b, w);
     call.StoreInfo(2, b, info);
@@ -240,15 +278,21 @@ void Eigen(Call& call) {
   for (int64_t b = 0; b < m.count; ++b) {
     auto a = call.Matrix<T>(b);
     std::vector<T> w(Size(m.rows)), imaginary(Size(m.rows)), vl(Size(m.size())), vr(Size(m.size()));
+    lapack_int info = 0;
+    const bool infinite = HasInfinity(a, m.rows);
+    if (infinite) FillNan(w, imaginary, vl, vr);
     if constexpr (kComplex<T>) {
-      const auto info = lapack::Geev(left, right, m.n(), a.data(), w.data(), vl.data(), vr.data());
+      if (!infinite)
+        info = lapack::Geev(left, right, m.n(), a.data(), w.data(), vl.data(), vr.data());
       call.StoreVector(0, b, w);
       call.StoreMatrix(1, b, vl, m.rows);
       call.StoreMatrix(2, b, vr, m.rows);
       call.StoreInfo(3, b, info);
     } else {
-      const auto info = lapack::Geev(left, right, m.n(), a.data(), w.data(), imaginary.data(),
-                                     vl.data(), vr.data());
+      if (!infinite) {
+        info = lapack::Geev(left, right, m.n(), a.data(), w.data(), imaginary.data(), vl.data(),
+                            vr.data());
+      }
       call.StoreVector(0, b, w);
       call.StoreVector(1, b, imaginary);
       if (left == 'V') call.StoreMatrix(2, b, UnpackVectors(m.rows, imaginary, vl), m.rows);
@@ -269,10 +313,14 @@ void Schur(Call& call) {
     std::vector<T> w(Size(m.rows)), imaginary(Size(m.rows)), vs(Size(m.size()));
     lapack_int selected = 0, info = 0;
     std::size_t next = 3;
+    const bool infinite = HasInfinity(a, m.rows);
+    if (infinite) FillNan(a, w, imaginary, vs);
     if constexpr (kComplex<T>) {
-      info = lapack::Gees(job, m.n(), a.data(), &selected, w.data(), vs.data());
+      if (!infinite) info = lapack::Gees(job, m.n(), a.data(), &selected, w.data(), vs.data());
     } else {
-      info = lapack::Gees(job, m.n(), a.data(), &selected, w.data(), imaginary.data(), vs.data());
+      if (!infinite) {
+        info = lapack::Gees(job, m.n(), a.data(), &selected, w.data(), imaginary.data(), vs.data());
+      }
       call.StoreVector(next++, b, imaginary);
     }
     call.StoreMatrix(0, b, a, m.rows);
@@ -376,7 +424,7 @@ void TorchEigh(Call& call) {
   for (int64_t b = 0; b < m.count; ++b) {
     auto a = call.Matrix<T>(b);
     std::vector<RealOf<T>> w(Size(m.rows));
-    lapack::Syevd('V', 'L', m.n(), a.data(), w.data());
+    Syevd('V', 'L', m, a, w);
     call.StoreMatrix(0, b, a, m.rows);
     call.StoreVector(1, b, w);
   }

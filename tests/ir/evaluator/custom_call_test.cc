@@ -1,4 +1,6 @@
 // Custom calls that the evaluator brings along: identities, TopK, linear algebra.
+#include <limits>
+
 #include <gtest/gtest.h>
 
 #include "ir/evaluator/custom_calls.h"
@@ -69,6 +71,41 @@ TEST(CustomCallTest, TorchsEighGivesVectorsThenValues) {
     ROOT c = (f32[2,2], f32[2]) custom-call(p), custom_call_target="Eigh", backend_config="1,1,100,0.000001" })",
                               {Matrix({3, 0, 0, 1})});
   EXPECT_EQ(result.tuple()[1].ToString(), "{1, 3}");
+}
+
+TEST(CustomCallTest, IterationsOnInfinityEndWithNan) {
+  if (!HasLapack()) GTEST_SKIP() << "built without LAPACK";
+  // LAPACK's own iteration for singular values does not end on this matrix.
+  EXPECT_EQ(EvalText(R"(ENTRY e {
+    r = f64[8,3] constant({ {-1, -2, 1}, {0, 2, -2}, {3, 3, 1}, {0.5, 2, 3}, {1, 2, -3},
+                            {inf, 3, 0}, {-1, -3, 0}, {-3, -3, -2} })
+    p = c128[8,3] convert(r)
+    c = (c128[8,3], f64[3], c128[8,3], c128[3,3], s32[]) custom-call(p),
+      custom_call_target="lapack_zgesdd_ffi", backend_config={mode = 83 : ui8}
+    s = f64[3] get-tuple-element(c), index=1
+    i = s32[] get-tuple-element(c), index=4
+    ROOT t = (f64[3], s32[]) tuple(s, i) })"),
+            "( {nan, nan, nan}, 0 )");
+  constexpr float kInfinity = std::numeric_limits<float>::infinity();
+  const auto run = [](std::string_view results, std::string_view name, const Literal& matrix) {
+    return Eval(ir::Str("ENTRY e { p = f32[2,2] parameter(0) ROOT c = (", results,
+                        ") custom-call(p), custom_call_target=\"", name, "\" }"),
+                {matrix})
+        .ToString();
+  };
+  const Literal lower = Matrix({1, 0, kInfinity, 3}), upper = Matrix({1, kInfinity, 0, 3});
+  EXPECT_EQ(run("f32[2,2], f32[2], s32[]", "lapack_ssyevd_ffi", lower),
+            "( { { nan, nan }, { nan, nan } }, {nan, nan}, 0 )");
+  EXPECT_EQ(run("f32[2,2], f32[2], s32[]", "lapack_ssyevd_ffi", upper),
+            "( { { 1, 0 }, { 0, 1 } }, {1, 3}, 0 )");
+  EXPECT_EQ(run("f32[2,2], f32[2]", "Eigh", lower),
+            "( { { nan, nan }, { nan, nan } }, {nan, nan} )");
+  EXPECT_EQ(run("f32[2], f32[2], c64[2,2], c64[2,2], s32[]", "lapack_sgeev_ffi", lower),
+            "( {nan, nan}, {nan, nan}, { { (0, 0), (0, 0) }, { (0, 0), (0, 0) } }, "
+            "{ { (0, 0), (0, 0) }, { (0, 0), (0, 0) } }, 0 )");
+  EXPECT_EQ(run("f32[2,2], f32[2,2], f32[2], f32[2], s32[], s32[]", "lapack_sgees_ffi", lower),
+            "( { { nan, nan }, { nan, nan } }, { { nan, nan }, { nan, nan } }, {nan, nan}, "
+            "{nan, nan}, 0, 0 )");
 }
 
 TEST(CustomCallTest, WrongOperandsAreRefused) {

@@ -416,6 +416,8 @@ void AppendResults(ir::Literal& literal, std::vector<CustomCallResult>& arrays) 
   for (ir::Literal& element : literal.mutable_tuple()) AppendResults(element, arrays);
 }
 
+}  // namespace
+
 std::string BackendConfig(const hlo::Instruction& i) {
   for (const auto& [name, value] : i.extra_attrs()) {
     if (name != "backend_config") continue;
@@ -426,7 +428,10 @@ std::string BackendConfig(const hlo::Instruction& i) {
   return "";
 }
 
-absl::StatusOr<ir::Literal> RunCustomCall(const CustomCall& call, const hlo::Instruction& i,
+namespace {
+
+absl::StatusOr<ir::Literal> RunCustomCall(const CustomCall& call, bool with_done,
+                                          const hlo::Instruction& i,
                                           absl::Span<const ir::Literal* const> operands) {
   std::vector<CustomCallArray> arrays;
   for (const ir::Literal* operand : operands) {
@@ -438,6 +443,7 @@ absl::StatusOr<ir::Literal> RunCustomCall(const CustomCall& call, const hlo::Ins
   ir::Literal result(i.shape());
   std::vector<CustomCallResult> results;
   AppendResults(result, results);
+  if (with_done) results.pop_back();
   try {
     call(BackendConfig(i), arrays, results);
   } catch (const std::exception& error) {
@@ -482,11 +488,14 @@ class UserPass final : public lowering::Pass {
 }  // namespace
 
 void register_custom_call(const std::string& target, CustomCall call) {
-  hlo::RegisterCustomCall(target,
-                          [call = std::move(call)](const hlo::Instruction& i,
-                                                   absl::Span<const ir::Literal* const> operands) {
-                            return RunCustomCall(call, i, operands);
-                          });
+  hlo::RegisterCustomCall(target, HostCall(std::move(call), /*with_done=*/false));
+}
+
+hlo::CustomCall HostCall(CustomCall call, bool with_done) {
+  return [call = std::move(call), with_done](const hlo::Instruction& i,
+                                             absl::Span<const ir::Literal* const> operands) {
+    return RunCustomCall(call, with_done, i, operands);
+  };
 }
 
 void transfer_to_infeed(const std::vector<Tensor>& arrays, const Device& device) {

@@ -6,6 +6,7 @@
 
 #include "backend/client/client.h"
 #include "cpp_api/src/facade.h"
+#include "ir/evaluator/custom_calls.h"
 #include "ir/hlo/module.h"
 #include "lazuli/hlo.h"
 #include "lazy/program/launcher.h"
@@ -18,6 +19,13 @@ decltype(auto) Guarded(F&& f) {
   Initialize();
   return Call(SourceLocation(), std::forward<F>(f));
 }
+
+// The text of a custom call, without quotes.
+std::string BackendConfig(const hlo::Instruction& i);
+// The device whose run calls a function on this thread; the default device on other threads.
+Device DeviceOfRun();
+// As the evaluator calls it. `with_done`: the last result only shows that the call is done.
+hlo::CustomCall HostCall(CustomCall call, bool with_done);
 
 struct HloModule::Impl {
   lazy::ProgramPtr program;
@@ -46,6 +54,9 @@ struct HloAccess {
   }
   static const hlo::Module& Unwrap(const HloModule& module) {
     return module.impl_->program->module();
+  }
+  static const lazy::ProgramPtr& ProgramOf(const HloModule& module) {
+    return module.impl_->program;
   }
   static const HloExecutable::Impl& Unwrap(const HloExecutable& program) { return *program.impl_; }
 };

@@ -10,6 +10,7 @@
 #include <functional>
 #include <string>
 #include <string_view>
+#include <utility>
 
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
@@ -21,6 +22,13 @@ namespace lazuli::hlo {
 
 using CustomCall = std::function<absl::StatusOr<Literal>(
     const Instruction& instruction, absl::Span<const Literal* const> operands)>;
+
+// What instructions carry themselves (CustomCallAttrs::host), and transforms may know more of.
+struct HostFunction {
+  explicit HostFunction(CustomCall function) : call(std::move(function)) {}
+  virtual ~HostFunction() = default;
+  const CustomCall call;
+};
 
 // Thread-safe. Registering a target again replaces it.
 void RegisterCustomCall(std::string_view target, CustomCall call);

@@ -265,8 +265,9 @@ absl::StatusOr<Literal> EvaluateTransfer(const Instruction& instruction, Operand
 }
 
 absl::StatusOr<Literal> EvaluateCustomCall(const Instruction& instruction, Operands operands) {
-  const std::string& target = instruction.attrs_as<CustomCallAttrs>().custom_call_target;
-  const CustomCall call = FindCustomCall(target);
+  const auto& attrs = instruction.attrs_as<CustomCallAttrs>();
+  const std::string& target = attrs.custom_call_target;
+  const CustomCall call = attrs.host != nullptr ? attrs.host->call : FindCustomCall(target);
   if (!call) return Unimplemented("no custom call named \"", target, "\" is registered");
   LAZULI_ASSIGN_OR_RETURN(Literal result, call(instruction, operands));
   if (!Compatible(result.shape(), instruction.shape())) {

@@ -67,6 +67,8 @@ class Node : public Pooled {
   virtual std::string AttrText() const {
     return "";
   }  // ", dim=1, keepdim=0": starts with ", " if not empty
+  // How many of the last operands are there only to come first: the node reads nothing of them.
+  virtual std::size_t num_before() const { return 0; }
   // A node like this one, for a graph of another context; null for nodes with operands, which
   // cannot move.
   virtual NodePtr CopyWithoutOperands() const { return nullptr; }

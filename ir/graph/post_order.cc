@@ -48,6 +48,7 @@ void AppendNodeKey(const Node& node, KeyWriter& key) {
 void Trace::Clear() {
   roots.clear();
   checked.clear();
+  effects.clear();
   nodes.clear();
   data.clear();
   scalars.clear();
@@ -78,6 +79,7 @@ void TraceGraph(Trace& trace) {
       if (node->kind() == NodeKind::kScalar) trace.scalars.push_back(node);
     }
   };
+  for (const NodePtr& node : trace.effects) visit(node.get());
   for (const Value& root : trace.roots) visit(root.node.get());
   for (const NodePtr& node : trace.checked) visit(node.get());
 }

@@ -12,18 +12,20 @@
 namespace lazuli::ir {
 
 // A graph in canonical order, ready to be keyed, emitted or printed. Holds references to its nodes'
-// owners only through `roots` and `checked`: the caller keeps those alive.
+// owners only through `roots`, `checked` and `effects`: the caller keeps those alive.
 struct Trace {
   std::vector<Value> roots;
   // Nodes that are in the graph though nobody may want their results: what fails in them counts.
   std::vector<NodePtr> checked;
+  // The same for nodes that do something outside of the graph. They come first, in this order.
+  std::vector<NodePtr> effects;
   std::vector<const Node*> nodes;  // operands before users; node->mark_index is the position
   std::vector<const Node*> data;   // leaves of kind kData, in order of first visit: parameter slots
   std::vector<const Node*> scalars;
   void Clear();  // keeps memory
 };
 
-// Fills nodes, data and scalars from roots, then from what is checked. Iterative; marks the nodes.
+// Fills nodes, data and scalars from effects, roots, then checked. Iterative; marks the nodes.
 void TraceGraph(Trace& trace);
 
 // Appends the canonical form of the traced graph: nodes with their attributes, shapes of leaves,

@@ -375,11 +375,15 @@ constexpr std::size_t MemberCount() {
   return count;
 }
 
+// Members without a row, which only instructions of this process have: CustomCallAttrs::host.
+template <class A>
+inline constexpr std::size_t kUnwritten = std::is_same_v<A, CustomCallAttrs> ? 1 : 0;
+
 namespace internal {
 
 template <class... T>
 constexpr bool EveryMemberHasARow(const std::variant<T...>*) {
-  return ((ir::FieldCount<T>() == MemberCount<T>()) && ...);
+  return ((ir::FieldCount<T>() == MemberCount<T>() + kUnwritten<T>) && ...);
 }
 static_assert(EveryMemberHasARow(static_cast<const Attrs*>(nullptr)));
 

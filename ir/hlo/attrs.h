@@ -189,12 +189,16 @@ struct FusionAttrs {
   FusionKind kind = FusionKind::kLoop;
   bool operator==(const FusionAttrs&) const = default;
 };
+struct HostFunction;  // ir/evaluator/custom_calls.h
 struct CustomCallAttrs {
   std::string custom_call_target;
   bool custom_call_has_side_effect = false;
   std::string api_version;
   std::string operand_layout_constraints;
   std::string output_to_operand_aliasing;
+  // What this process runs in place of what is registered for the target; text does not have it.
+  // It lives as long as an instruction has it.
+  std::shared_ptr<const HostFunction> host;
   bool operator==(const CustomCallAttrs&) const = default;
 };
 // all-reduce, all-gather, reduce-scatter, all-to-all, ...

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "lazy/ops/core/functions.h"
+#include "lazy/ops/program/call.h"
 #include "lazy/tensor/status_error.h"
 
 namespace lazuli::lazy {
@@ -49,6 +50,7 @@ struct TracedBranches {
   Tensor index;
   std::vector<TracingPtr> traces;
   std::vector<Stage> stages;  // one for each, of the same parameters and results
+  bool is_composite = false;  // there is one, and nothing to choose
 };
 struct BranchTensors {
   Tensors operands;
@@ -220,6 +222,12 @@ class DifferentiatedBranches {
   absl::Status refused_;  // not OK: why there are none
 };
 
+Tensors CallComposite(const TracedBranches& branches, const Tensors& arguments) {
+  const GradModeGuard no_history(false);
+  return Call(branches.stages[0].program, arguments, branches.device,
+              {.kind = CallForm::Kind::kComposite, .name = branches.name});
+}
+
 Tensors RunBranches(const TracedBranches& branches, const BranchTensors& given) {
   Tensors inputs{branches.index};
   Append(inputs, given.operands);
@@ -232,8 +240,11 @@ Tensors RunBranches(const TracedBranches& branches, const BranchTensors& given) 
     parts.takes.push_back(
         Taken(given.operands.size(), PositionsIn(outside, stage.outside, Match::kHistory)));
   }
-  Tensors results = CallWithoutHistory(ValueOrThrow(BranchProgram(branches.name, parts)), inputs,
-                                       branches.device);
+  Tensors results =
+      branches.is_composite
+          ? CallComposite(branches, AtPositions({inputs.begin() + 1, inputs.end()}, parts.takes[0]))
+          : CallWithoutHistory(ValueOrThrow(BranchProgram(branches.name, parts)), inputs,
+                               branches.device);
   if (!branches.traces[0]->is_differentiable() || !WantsGradient(inputs)) return results;
   const auto derivatives = std::make_shared<const DifferentiatedBranches>(branches, given.outside);
   AttachHistory(
@@ -267,6 +278,24 @@ Tensors Branch(const BranchArguments& given, absl::Span<const TracedFunction> fu
   return RunBranches(branches, {.operands = given.operands,
                                 .outside = outside,
                                 .arguments = WithState(outside, given.device)});
+}
+
+Tensors Composite(const std::string& name, const Tensors& operands, backend::Device device,
+                  TracedFunction function) {
+  std::vector<TracedParameter> parameters;
+  for (const Tensor& operand : operands)
+    parameters.push_back({operand.shape(), WantsGradient({operand})});
+  const auto trace = std::make_shared<Tracing>(name, parameters, device, function);
+  const TracedBranches composite{.name = name,
+                                 .device = device,
+                                 .index = ZerosOf(Shape(DType::kS32), device),
+                                 .traces = {trace},
+                                 .stages = {trace->function()},
+                                 .is_composite = true};
+  const Tensors outside = OutsideOf(composite.stages);
+  return RunBranches(
+      composite,
+      {.operands = operands, .outside = outside, .arguments = WithState(outside, device)});
 }
 
 }  // namespace lazuli::lazy

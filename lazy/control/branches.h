@@ -20,4 +20,9 @@ struct BranchArguments {
 };
 Tensors Branch(const BranchArguments& arguments, absl::Span<const TracedFunction> functions);
 
+// What the function gives for the operands, as a call by the name, which is written out before a
+// device compiles it. Differentiable, as branches are.
+Tensors Composite(const std::string& name, const Tensors& operands, backend::Device device,
+                  TracedFunction function);
+
 }  // namespace lazuli::lazy

@@ -129,10 +129,13 @@ std::string GraphText(const Trace& trace, Devices devices) {
   const std::vector<std::string> attrs = AttrTexts(trace, devices);
   std::string out = "IR {\n";
   for (const Node* node : trace.nodes) {
-    std::vector<std::string> operands;
-    for (const Value& v : node->operands()) operands.push_back(ValueText(v));
+    std::vector<std::string> operands, before;
+    const std::size_t read = node->operands().size() - node->num_before();
+    for (const Value& v : node->operands())
+      (operands.size() < read ? operands : before).push_back(ValueText(v));
     out += Str("  %", node->mark_index, " = ", ShapeText(*node), " ", node->dump_name(), "(",
                Join(operands, ", "), ")");
+    if (!before.empty()) out += Str(" @ ", Join(before, " "));
     if (node->num_outputs() > 1) out += Str(", num_outputs=", node->num_outputs());
     out += OriginText(*node);
     if (node->kind() != NodeKind::kOp) out += LeafText(*node, parameters[node->mark_index]);

@@ -328,7 +328,7 @@ absl::StatusOr<ProgramPtr> Capture::Finish(absl::Span<const Tensor> results, std
   const auto& all_checks = context_->checked();
   for (std::size_t i = 0; i < all_checks.size(); ++i) {
     if (i < own_checks_.value_or(0) || i >= first_check_)
-      trace.checked.push_back(all_checks[i].node);
+      (all_checks[i].is_effect ? trace.effects : trace.checked).push_back(all_checks[i].node);
   }
   const auto functions = FunctionsOf(context_->checked());
   lock.reset();

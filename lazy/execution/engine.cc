@@ -8,6 +8,7 @@
 
 #include <unistd.h>
 
+#include "ir/support/blocking.h"
 #include "ir/support/flags.h"
 #include "ir/support/fork.h"
 #include "ir/support/metrics.h"
@@ -43,7 +44,7 @@ class ExecutionEngine final : public Engine {
     absl::Status status;
     Context::LastRuns runs;
     {
-      const std::lock_guard syncing(context.syncing);
+      const auto syncing = ir::LockByWaiting(context.syncing);
       std::optional<Context::Lock> lock(context);
       status = SyncContext(context, lock, reason, state);
       runs = context.last_runs;
@@ -84,6 +85,7 @@ class ExecutionEngine final : public Engine {
   }
 
   void WaitForRuns() override { Executor::WaitForAll(nullptr); }
+  void RunNested() override { Executor::RunNested(); }
 
  private:
   static void NoteRead() {

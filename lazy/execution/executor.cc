@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "backend/client/scratch_plan.h"
+#include "ir/support/blocking.h"
 #include "ir/support/data_memory.h"
 #include "ir/support/error_place.h"
 #include "ir/support/fork.h"
@@ -152,11 +153,13 @@ PooledVector<uint8_t> TakenOver(const Run& run, const backend::Buffers& inputs,
 absl::StatusOr<backend::Buffers> RunProgram(const Run& run, const backend::Buffers& inputs,
                                             absl::Span<const uint8_t> donated) {
   run.program->runs.fetch_add(1, std::memory_order_relaxed);
+  const ir::RunScope scope;
   absl::StatusOr<backend::Buffers> outputs = run.program->launcher.Run({.buffers = inputs,
                                                                         .scalars = run.scalars,
                                                                         .donated = donated,
                                                                         .device = run.device,
                                                                         .asked = run.asked});
+  Executor::RunNested();  // what a function has submitted and not read
   // An op that fails names its own line; memory is obtained for all of them, before the first.
   if (absl::IsResourceExhausted(outputs.status())) {
     return ir::AtSite(Prefixed(outputs.status(), Str(run.program->name(), ": ")), run.site);
@@ -371,14 +374,17 @@ class Executors final : private ir::ForkParticipant {
 Executor& Executor::Of(backend::Device device) { return Executors::Get().Of(device); }
 
 void Executor::WaitForAll(const backend::ComputationClient* client) {
+  RunNested();
   Executors::Get().ForEach([client](Executor& e) {
     if (client != nullptr && e.device_.client != client) return;
+    if (e.IsOwnThread()) return;  // in a function that its run calls
     std::unique_lock lock(e.mu_);
     e.finished_.wait(lock, [&] { return e.finished_count_ == e.submitted_count_ || e.stopping_; });
   });
 }
 
 absl::Status Executor::Wait(const Context::LastRuns& runs) {
+  RunNested();
   for (const auto& [device, number] : runs) LAZULI_RETURN_IF_ERROR(Of(device).Wait(number));
   return absl::OkStatus();
 }
@@ -389,13 +395,36 @@ Executor::Executor(backend::Device device, uint64_t runs_before)
       finished_count_(runs_before),
       thread_([this] { Loop(); }) {}
 
+bool Executor::TryAdmit() {
+  if (IsOwnThread()) return true;
+  const std::lock_guard lock(mu_);
+  if (runs_in_flight_ >= kMaxInFlight && !stopping_) return false;
+  ++runs_in_flight_;
+  return true;
+}
+
 void Executor::Admit() {
+  if (TryAdmit()) return;
+  const ir::WaitScope waits;
   std::unique_lock lock(mu_);
   finished_.wait(lock, [&] { return runs_in_flight_ < kMaxInFlight || stopping_; });
   ++runs_in_flight_;
 }
 
+void Executor::Dismiss() {
+  if (IsOwnThread()) return;
+  {
+    const std::lock_guard lock(mu_);
+    --runs_in_flight_;
+  }
+  finished_.notify_all();
+}
+
 uint64_t Executor::Submit(Entry run) noexcept {
+  if (IsOwnThread()) {
+    nested_.splice(nested_.end(), run);
+    return 0;
+  }
   thread_local const Executors::WaitsAtItsEnd waits;
   std::unique_lock lock(mu_);
   bytes_in_flight_ += run.front().bytes;
@@ -408,10 +437,23 @@ uint64_t Executor::Submit(Entry run) noexcept {
   return number;
 }
 
+void Executor::RunNested() {
+  if (!ir::RunScope::IsActive()) return;
+  Executors::Get().ForEach([](Executor& e) {
+    if (!e.IsOwnThread()) return;
+    while (!e.nested_.empty()) {
+      Entry entry;
+      entry.splice(entry.begin(), e.nested_, e.nested_.begin());
+      Execute(entry.front());
+    }
+  });
+}
+
 absl::Status Executor::Wait(uint64_t number) {
   if (finished_count_ >= number) return absl::OkStatus();
   const SiteSpan span(ir::SpanKind::kWait, "wait");
   if (ir::SpinUntil([&] { return finished_count_ >= number; })) return absl::OkStatus();
+  const ir::WaitScope waits;
   std::unique_lock lock(mu_);
   return InterruptibleWait(finished_, lock, [&] { return finished_count_ >= number || stopping_; });
 }
@@ -445,7 +487,13 @@ std::string Executor::WhatRuns() {
   return text;
 }
 
+namespace {
+thread_local backend::Device device_of_thread;
+}  // namespace
+backend::Device Executor::DeviceOfThread() { return device_of_thread; }
+
 void Executor::Loop() {
+  device_of_thread = device_;
   ir::StepOfRun().Set(&step_);
   // A loop that reads its loss records the next step in less time than waking takes.
   constexpr int kIdleSpins = 4 * ir::kWakeSpins;

@@ -62,6 +62,11 @@ class Executor {
   static Executor& Of(backend::Device device);
   // Waits until everything is done that was submitted for devices of the client; null: of all.
   static void WaitForAll(const backend::ComputationClient* client);
+  // Runs what a function that a run calls has submitted to the device whose thread it runs on: that
+  // thread is the one that would run it. Without effect on other threads.
+  static void RunNested();
+  // Whose thread this is; without a client if it is none's.
+  static backend::Device DeviceOfThread();
   // Blocks until the context's last runs, one for each device, and all before them are done, or a
   // signal ends the wait.
   static absl::Status Wait(const Context::LastRuns& runs);
@@ -69,6 +74,8 @@ class Executor {
   // Waits until the device may have one more run, and counts it. Memory is asked for here, where no
   // tensor waits for the run yet, and not by Submit.
   void Admit();
+  bool TryAdmit();  // false if it has to wait
+  void Dismiss();   // a run that was admitted and is not submitted
   // Queues a run that was admitted; its inputs come from runs submitted before. Returns its number
   // for Wait.
   uint64_t Submit(Entry run) noexcept;
@@ -86,12 +93,14 @@ class Executor {
   [[noreturn]] void Loop();
   void Stop();  // lets what runs end, and nothing more begin
   static void Execute(Run& run);
+  bool IsOwnThread() const { return std::this_thread::get_id() == thread_.get_id(); }
 
   const backend::Device device_;
   std::mutex mu_;
   std::condition_variable submitted_;
   std::condition_variable finished_;
   Entry queue_;
+  Entry nested_;  // of its own thread alone
   int runs_in_flight_ = 0;
   int64_t bytes_in_flight_ = 0;
   // Written under the lock.

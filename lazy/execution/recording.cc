@@ -384,7 +384,9 @@ void Recording::Donate(absl::Span<const Tensor> results, absl::Span<const int32_
   bool may_fail = false;
   {
     const Context::Lock lock(*context_);
-    may_fail = !context_->checked().empty();
+    const auto& checked = context_->checked();
+    may_fail = std::any_of(checked.begin(), checked.end(),
+                           [](const Context::Checked& c) { return !c.is_effect; });
   }
   for (const int32_t argument : donated) {
     const Recipe::ArgumentGuard& a = recipe_->arguments[static_cast<std::size_t>(argument)];

@@ -306,7 +306,6 @@ void RecipeRun::Queue(Executor& executor, PooledVector<Value>& old) {
   }
   CompleteRun(roots, [&](std::size_t o) -> const Shape& { return recipe_.roots[o].shape; }, run);
   outputs_ = run.outputs;
-  executor.Admit();
   for (const Recipe::PlaceWrite& write : recipe_.writes) {
     Storage& storage = *placed_[At(write.place)].storage;
     old.push_back(context_.Write(storage, {write.node, 0}));
@@ -322,7 +321,13 @@ absl::Status RecipeRun::Submit() {
   PooledVector<Value> old;  // released after the lock
   old.reserve(recipe_.writes.size() + recipe_.donated.size());
   std::optional<Context::Lock> lock;
-  LAZULI_RETURN_IF_ERROR(GatherAgain(lock));
+  // Without the lock: what runs may call a function that uses tensors of the context.
+  Executor* const executor = recipe_.program != nullptr ? &Executor::Of(recipe_.device) : nullptr;
+  if (executor != nullptr) executor->Admit();
+  if (absl::Status gathered = GatherAgain(lock); !gathered.ok()) {
+    if (executor != nullptr) executor->Dismiss();
+    return gathered;
+  }
   kept_.resize(placed_.size());
   const auto keep = [&](const Content& content) {
     if (content.kind == Content::Kind::kPlace)
@@ -330,8 +335,8 @@ absl::Status RecipeRun::Submit() {
   };
   for (const Recipe::PlaceWrite& write : recipe_.writes) keep(write.content);
   for (const Recipe::NewStorage& made : recipe_.storages) keep(made.content);
-  if (recipe_.program != nullptr) {
-    Queue(Executor::Of(recipe_.device), old);
+  if (executor != nullptr) {
+    Queue(*executor, old);
     context_.TakeOutcome();
   } else {
     for (const Recipe::PlaceWrite& write : recipe_.writes) {

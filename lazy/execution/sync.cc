@@ -101,6 +101,7 @@ class ContextSync {
   void LocateChecks();
   void ForgetChangedRoots();
   void ResolveHidden();
+  void Admit(Executor& executor);
   absl::Status SyncDevice(backend::Device device);
   absl::Span<const Context::Checked> checked() const {
     return context_.checked().first(num_checked_);
@@ -148,7 +149,8 @@ absl::Status ContextSync::CollectRoots(backend::Device device) {
   }
   num_checked_ = context_.checked().size();
   for (const Context::Checked& recorded : checked()) {
-    if (recorded.device == device && !recorded.was_told) trace.checked.push_back(recorded.node);
+    if (recorded.device == device && !recorded.was_told)
+      (recorded.is_effect ? trace.effects : trace.checked).push_back(recorded.node);
   }
   AddBefore();
   return absl::OkStatus();
@@ -238,11 +240,21 @@ void ContextSync::ResolveHidden() {
   }
 }
 
+// Waits without the context's lock: what runs may call a function that uses tensors of the context.
+void ContextSync::Admit(Executor& executor) {
+  if (executor.TryAdmit()) return;
+  const ir::TraceSpan span(ir::SpanKind::kQueue, "queue");
+  lock_.reset();
+  executor.Admit();
+  lock_.emplace(context_);
+  ForgetChangedRoots();
+}
+
 absl::Status ContextSync::SyncDevice(backend::Device device) {
   LAZULI_RETURN_IF_ERROR(CollectRoots(device));
   auto& [last_program, last_recompile, trace, key, devices, pending, here, hidden, forgotten, roots,
          replaced, before, checked_at, listener] = state_;
-  if (roots.empty() && trace.checked.empty()) return absl::OkStatus();
+  if (roots.empty() && trace.checked.empty() && trace.effects.empty()) return absl::OkStatus();
   absl::StatusOr<CachedProgramPtr> program = ProgramFor(device);
   if (absl::IsResourceExhausted(program.status())) {  // all is as it was
     return ir::AtSite(Prefixed(program.status(), "compiling: "), CurrentSite());
@@ -264,15 +276,15 @@ absl::Status ContextSync::SyncDevice(backend::Device device) {
   }
   last_program = *program;
   int64_t bytes = 0;
-  LAZULI_RETURN_IF_ERROR(CheckMemory(**program, state_, device, bytes));
+  Executor& executor = Executor::Of(device);
+  Admit(executor);
+  if (absl::Status fits = CheckMemory(**program, state_, device, bytes); !fits.ok()) {
+    executor.Dismiss();
+    return fits;
+  }
   Executor::Entry run = MakeRun(context_, checked(), device, state_, *std::move(program));
   run.front().bytes = bytes;
   run.front().asked = asked_;
-  Executor& executor = Executor::Of(device);
-  {
-    const ir::TraceSpan span(ir::SpanKind::kQueue, "queue", run.front().number);
-    executor.Admit();
-  }
   if (state_.listener != nullptr) [[unlikely]]
     state_.listener->Runs(context_, state_, run.front());
   // From here on nothing fails: a storage with a handle has a run that will set it.

@@ -1,5 +1,6 @@
 #include "lazy/graphs/saved_graph.h"
 
+#include <algorithm>
 #include <charconv>
 #include <filesystem>
 #include <optional>
@@ -219,6 +220,10 @@ class TextReader {
         return Fail(node.name, ": its operand %", id, " is not in the lines before");
       node.operands.push_back({known->second, output});
     }
+    if (!Take(rest, " @ ")) return true;
+    const std::size_t end = std::min(rest.find(", "), rest.size());
+    node.attrs.emplace_back("after", rest.substr(0, end));
+    rest.remove_prefix(end);
     return true;
   }
 

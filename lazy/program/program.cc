@@ -7,6 +7,7 @@
 #include "absl/strings/str_replace.h"
 
 #include "ir/hlo/text/printer.h"
+#include "ir/support/blocking.h"
 #include "ir/support/error_place.h"
 #include "ir/support/float_mode.h"
 #include "ir/support/hash.h"
@@ -69,6 +70,16 @@ absl::Status ErrorWithoutPlace(const lowering::CheckMessage& message, int64_t va
   return OutOfRange(message.before, value, message.after);
 }
 
+// Collectives and states of generators have effects, too, which only their results show.
+bool HasEffects(const hlo::Module& module) {
+  for (const auto& computation : module.computations()) {
+    for (const auto& i : computation->instructions()) {
+      if (i->opcode() == hlo::Opcode::kCustomCall && i->HasSideEffect()) return true;
+    }
+  }
+  return false;
+}
+
 }  // namespace
 
 bool IsDifferentiable(const Shape& shape) {
@@ -93,6 +104,7 @@ Program::Program(std::shared_ptr<const hlo::Module> module, std::vector<ProgramC
   LAZULI_CHECK(results_.size() >= checks_.size() + num_flags_, name(), " has ", results_.size(),
                " outputs, fewer than checks and flags");
   results_.resize(results_.size() - checks_.size() - num_flags_);
+  has_effects_ = HasEffects(*module_);
 }
 
 const Fingerprint& Program::fingerprint() const {
@@ -101,11 +113,12 @@ const Fingerprint& Program::fingerprint() const {
 }
 
 const absl::StatusOr<ProgramPtr>& Program::gradient() const {
-  std::call_once(derived_, [this] {
+  const auto lock = ir::LockByWaiting(deriving_);  // a rule may be a function of the user's
+  if (!gradient_) {
     const ir::ScopedFloatMode mode;
     gradient_ = given_gradient_ != nullptr ? given_gradient_ : DerivedGradient(*module_);
-  });
-  return gradient_;
+  }
+  return *gradient_;
 }
 
 absl::StatusOr<ProgramPtr> Program::WithGradient(ProgramPtr gradient) const {

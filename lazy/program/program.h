@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -57,6 +58,8 @@ class Program {
   const std::vector<Shape>& results() const { return results_; }
   const std::vector<ProgramCheck>& checks() const { return checks_; }
   std::size_t num_outputs() const { return results_.size() + checks_.size() + num_flags_; }
+  // Whether it calls functions for what they do: a call runs even if nobody wants its results.
+  bool has_effects() const { return has_effects_; }
   const Fingerprint& fingerprint() const;  // computed when first asked for
 
   // The program that calls differentiate with. Its parameters are those of this program, then a cotangent
@@ -72,9 +75,10 @@ class Program {
   std::vector<ProgramCheck> checks_;
   std::size_t num_flags_;
   std::vector<Shape> parameters_, results_;
+  bool has_effects_ = false;
   ProgramPtr given_gradient_;
-  mutable std::once_flag derived_;
-  mutable absl::StatusOr<ProgramPtr> gradient_;
+  mutable std::mutex deriving_;
+  mutable std::optional<absl::StatusOr<ProgramPtr>> gradient_;
   mutable std::once_flag fingerprinted_;
   mutable Fingerprint fingerprint_;
 };

@@ -10,6 +10,7 @@
 
 #include "absl/container/flat_hash_map.h"
 
+#include "ir/support/blocking.h"
 #include "ir/support/flags.h"
 #include "ir/support/metrics.h"
 #include "ir/support/process_end.h"
@@ -179,11 +180,14 @@ IntrusivePtr<Context> Context::Exchange(IntrusivePtr<Context> context) {
 
 void Context::WaitForLock() {
   constexpr int kSpins = 64;  // then the owner syncs: let it
+  std::optional<ir::WaitScope> waits;
   for (int tries = 0; locked_.exchange(true, std::memory_order_acquire); ++tries) {
-    if (tries < kSpins)
+    if (tries < kSpins) {
       std::this_thread::yield();
-    else
-      std::this_thread::sleep_for(std::chrono::microseconds(50));
+      continue;
+    }
+    if (!waits) waits.emplace();
+    std::this_thread::sleep_for(std::chrono::microseconds(50));
   }
 }
 
@@ -306,6 +310,11 @@ absl::Status Context::SyncFor(Context& owner, Storage& storage, absl::FunctionRe
   }
   LAZULI_RETURN_IF_ERROR(CheckNotEnding());
   const bool foreign = &owner != this;
+  if (foreign && ir::RunScope::IsActive()) {
+    return FailedPrecondition(
+        "a function that a run calls uses a tensor that another thread has not "
+        "synced; give it to the function as an argument");
+  }
   Add(foreign ? Counter::kSyncForeign : Counter::kSyncForRead);
   static std::atomic<bool> warned{false};
   if (foreign && !warned.exchange(true)) {
@@ -541,8 +550,9 @@ Value Context::LeafFor(const Storage& storage, const Contents& contents, SiteId 
 
 void Context::DataToWaitFor(PooledVector<DataPtr>& result) const {
   if (!reads_doubtful_) return;
-  const bool has_checks = std::any_of(checked_.begin(), checked_.end(),
-                                      [](const Checked& checked) { return !checked.was_told; });
+  const bool has_checks = std::any_of(checked_.begin(), checked_.end(), [](const Checked& checked) {
+    return !checked.was_told && !checked.is_effect;
+  });
   const auto waits = [&](const Storage& s) {
     if (s.before_) return !has_checks;
     return s.replaced_ && s.value_.node->kind() == NodeKind::kData;

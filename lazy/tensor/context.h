@@ -185,6 +185,8 @@ class Context : public RefCounted<Context> {
     // Its error was thrown already, as that of a failed step which this is the rest of: it runs only
     // if somebody still wants results that are computed from it.
     bool was_told = false;
+    // It runs for what it does (an effect), and has no checks.
+    bool is_effect = false;
   };
   void AddChecked(Checked checked) { checked_.push_back(std::move(checked)); }
   absl::Span<const Checked> checked() const { return checked_; }

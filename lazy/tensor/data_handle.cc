@@ -6,9 +6,12 @@
 #include <optional>
 #include <utility>
 
+#include "ir/support/blocking.h"
 #include "ir/support/check.h"
 #include "ir/support/fork.h"
 #include "ir/support/spin.h"
+#include "ir/support/status.h"
+#include "lazy/tensor/engine.h"
 #include "lazy/tensor/interruption.h"
 #include "lazy/tensor/site_span.h"
 
@@ -61,8 +64,15 @@ void DataHandle::MakeReady() {
 absl::StatusOr<backend::BufferPtr> DataHandle::Wait() const {
   std::optional<SiteSpan> span;
   if (!ready()) span.emplace(ir::SpanKind::kWait, "wait");
+  if (!ready() && ir::RunScope::IsActive()) GetEngine().RunNested();
+  if (!ready() && ir::RunScope::IsActive()) {
+    return FailedPrecondition(
+        "a function that a run calls reads a tensor that is not computed yet; "
+        "give it to the function as an argument");
+  }
   if (!ir::SpinUntil([this] { return ready(); })) {
     LAZULI_RETURN_IF_ERROR(ir::ForkError());
+    const ir::WaitScope waits;
     Arrivals& arrivals = Arrivals::Get();
     std::unique_lock lock(arrivals.mutex);
     LAZULI_RETURN_IF_ERROR(InterruptibleWait(arrivals.condition, lock, [this] { return ready(); }));

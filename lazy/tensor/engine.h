@@ -40,6 +40,8 @@ class Engine {
   virtual absl::StatusOr<backend::BufferPtr> ReadBuffer(Context& context, Storage& storage) = 0;
   // Returns when what has been submitted, by any context, has run.
   virtual void WaitForRuns() = 0;
+  // On the thread of a device, in a function that a run calls: runs what was submitted there.
+  virtual void RunNested() = 0;
 };
 
 Engine& GetEngine();                 // checks that one is installed

@@ -1,5 +1,6 @@
 #include "lowering/builder/lowering_context.h"
 
+#include <algorithm>
 #include <cmath>
 #include <utility>
 
@@ -35,6 +36,20 @@ void LoweringContext::CheckMatrices(Op bad, Op info, std::string op, std::string
       DType::kS64);
   CheckNone(builder.Reshape(bad, {n}), builder.Plus(place, low),
             {std::move(op), std::move(before), "", n, is_batch});
+}
+
+void LoweringContext::ComesAfter(Op effect, absl::Span<const Op> before, bool ordered) {
+  hlo::Instruction* const i = effect.instruction();
+  if (i == nullptr) return;
+  std::vector<hlo::Instruction*> all;
+  for (const Op value : before) all.push_back(value.instruction());
+  if (ordered) all.push_back(std::exchange(last_ordered_, i));
+  for (hlo::Instruction* first : all) {
+    const bool is_given = first == nullptr || first->opcode() == Opcode::kParameter;
+    const auto& present = i->control_predecessors();
+    if (!is_given && std::find(present.begin(), present.end(), first) == present.end())
+      i->AddControlPredecessor(first);
+  }
 }
 
 hlo::Computation* LoweringContext::CopyOf(const hlo::Module& program) {

@@ -63,11 +63,15 @@ class LoweringContext {
   // The program's entry computation in the module under construction, copied there at the first call.
   hlo::Computation* CopyOf(const hlo::Module& program);
 
+  // An effect comes after these values; an ordered one also after the ordered one before it.
+  void ComesAfter(Op effect, absl::Span<const Op> before, bool ordered);
+
   Builder& builder;
   std::vector<RuntimeCheck> checks;
 
  private:
   absl::flat_hash_map<const hlo::Module*, hlo::Computation*> copies_;
+  hlo::Instruction* last_ordered_ = nullptr;
 };
 
 }  // namespace lazuli::lowering

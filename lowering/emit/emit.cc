@@ -119,8 +119,8 @@ class TraceEmitter : public LoweringContext {
           continue;
         place(*node, i) = static_cast<int64_t>(nans.size());
         const bool leaf = node->kind() != NodeKind::kOp;
-        nans.push_back({node->mark_index, leaf ? std::string() : std::string(node->name()), shape,
-                        operands});
+        nans.push_back(
+            {node->mark_index, leaf ? std::string() : std::string(node->name()), shape, operands});
         const Op flags = builder.Convert(
             builder.Compare(hlo::ComparisonDirection::kNe, value, value), DType::kS64);
         Dims all(static_cast<std::size_t>(shape.rank()));
@@ -249,9 +249,9 @@ absl::StatusOr<EmittedModule> EmitModule(const Trace& trace, const EmitOptions& 
   result.module = std::make_unique<hlo::Module>(options.name);
   Builder builder(result.module.get(), options.name);
   TraceEmitter emitter(builder, trace, options.narrowing, result.module->stack_frames());
-  const std::vector<Op> parameters =
-      options.signature ? AddSigned(trace, *options.signature, builder, emitter)
-                        : AddParameters(trace, options, builder, emitter);
+  const std::vector<Op> parameters = options.signature
+                                         ? AddSigned(trace, *options.signature, builder, emitter)
+                                         : AddParameters(trace, options, builder, emitter);
   LAZULI_RETURN_IF_ERROR(emitter.LowerNodes());
 
   std::vector<Op> outputs;
@@ -260,8 +260,7 @@ absl::StatusOr<EmittedModule> EmitModule(const Trace& trace, const EmitOptions& 
     outputs.push_back(options.narrowing.any() ? builder.Convert(value, root.shape().dtype())
                                               : value);
   }
-  result.after_guard =
-      GuardUpdates(emitter.checks, options.aliases, parameters, builder, outputs);
+  result.after_guard = GuardUpdates(emitter.checks, options.aliases, parameters, builder, outputs);
   for (std::size_t i = 0; i < emitter.checks.size(); ++i) {
     RuntimeCheck& check = emitter.checks[i];
     outputs.push_back(check.offender);
@@ -269,7 +268,8 @@ absl::StatusOr<EmittedModule> EmitModule(const Trace& trace, const EmitOptions& 
   }
   if (options.find_nans) result.nans = emitter.FindNaNs(outputs);
   LAZULI_ASSIGN_OR_RETURN(hlo::Computation * entry, builder.Finish(builder.Tuple(outputs)));
-  if (!trace.checked.empty()) entry->RemoveDead();  // all of them but their checks, perhaps
+  if (!trace.checked.empty() || !trace.effects.empty())
+    entry->RemoveDead();  // all of them but their checks, perhaps
   result.module->set_entry(entry);
   result.module->aliases() = options.aliases;
   return result;

@@ -56,7 +56,7 @@ BatchValue ByUserRule(BatchScope& s, const hlo::Instruction& i, const CustomCall
 BatchValue BatchCustomCall(BatchScope& s, const hlo::Instruction& i, BatchValues operands) {
   hlo::CustomCallAttrs attrs = i.attrs_as<hlo::CustomCallAttrs>();
   const std::string_view target = attrs.custom_call_target;
-  if (const auto rules = FindCustomCallRules(target); rules != nullptr && rules->batch)
+  if (const auto rules = FindCustomCallRules(attrs); rules != nullptr && rules->batch)
     return ByUserRule(s, i, *rules, operands);
   if (i.HasSideEffect()) {
     return s.Error(

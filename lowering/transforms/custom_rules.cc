@@ -77,11 +77,35 @@ void RegisterCustomCallRules(std::string_view target, CustomCallRules rules) {
                                std::make_shared<const CustomCallRules>(std::move(rules)));
 }
 
-std::shared_ptr<const CustomCallRules> FindCustomCallRules(std::string_view target) {
+std::shared_ptr<const CustomCallRules> FindCustomCallRules(const hlo::CustomCallAttrs& attrs) {
+  if (attrs.host != nullptr) {
+    const auto ruled = std::dynamic_pointer_cast<const RuledFunction>(attrs.host);
+    return ruled == nullptr ? nullptr
+                            : std::shared_ptr<const CustomCallRules>(ruled, &ruled->rules);
+  }
   CustomRuleTable& table = TheRules();
   const std::lock_guard lock(table.mutex);
-  const auto found = table.rules.find(target);
+  const auto found = table.rules.find(attrs.custom_call_target);
   return found == table.rules.end() ? nullptr : found->second;
+}
+
+bool IsAnnotation(std::string_view target) {
+  return target == "Sharding" || target == "SPMDFullToShardShape" ||
+         target == "SPMDShardToFullShape" || target == "LayoutConstraint" ||
+         target == "annotate_device_placement";
+}
+
+std::vector<Op> CustomCotangents(Builder& b, const hlo::Instruction& i,
+                                 const CustomCallRules& rules, absl::Span<const Op> operands,
+                                 absl::Span<const Op> results, absl::Span<const Op> cotangents) {
+  std::vector<Op> all(operands.begin(), operands.end());
+  all.insert(all.end(), results.begin(), results.end());
+  all.insert(all.end(), cotangents.begin(), cotangents.end());
+  const auto module = rules.cotangent(i);
+  if (!module.ok()) return {b.Error(hlo::AtInstruction(module.status(), i))};
+  absl::StatusOr<std::vector<Op>> made = Inlined(b, **module, all);
+  if (made.ok()) return *std::move(made);
+  return {b.Error(hlo::AtInstruction(made.status(), i))};
 }
 
 std::vector<Op> CustomTangents(Builder& b, const hlo::Instruction& i, const CustomCallRules& rules,

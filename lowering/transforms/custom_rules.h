@@ -8,11 +8,13 @@
 #include <functional>
 #include <memory>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
 
+#include "ir/evaluator/custom_calls.h"
 #include "ir/hlo/module.h"
 #include "lowering/builder/builder.h"
 
@@ -32,10 +34,25 @@ struct CustomCallRules {
       batch;
 };
 
+// A function that instructions carry, with rules.
+struct RuledFunction : hlo::HostFunction {
+  RuledFunction(hlo::CustomCall function, CustomCallRules of_it)
+      : HostFunction(std::move(function)), rules(std::move(of_it)) {}
+  const CustomCallRules rules;
+};
+
 // Thread-safe. Rules of a target that has some replace them.
 void RegisterCustomCallRules(std::string_view target, CustomCallRules rules);
-// Null if there are none.
-std::shared_ptr<const CustomCallRules> FindCustomCallRules(std::string_view target);
+// Those that the instruction carries, or those of its target. Null if there are none.
+std::shared_ptr<const CustomCallRules> FindCustomCallRules(const hlo::CustomCallAttrs& attrs);
+
+// Whether calls of the target only say how an array is laid out on devices.
+bool IsAnnotation(std::string_view target);
+
+// The cotangents of the operands that have one, by the cotangent rule. An error goes to b.
+std::vector<Op> CustomCotangents(Builder& b, const hlo::Instruction& i,
+                                 const CustomCallRules& rules, absl::Span<const Op> operands,
+                                 absl::Span<const Op> results, absl::Span<const Op> cotangents);
 
 // The tangents of the results that have one, for these operands, results and tangents of the operands that
 // have one; by the cotangent rule, transposed, where there is no other. An error goes to b.

@@ -147,14 +147,10 @@ Duals UserTangent(TangentStep& s, const CustomCallRules& rules) {
 
 Duals CustomCallTangent(TangentStep& s) {
   const std::string& target = s.i.attrs_as<hlo::CustomCallAttrs>().custom_call_target;
-  // Annotations of how an array is laid out on devices.
-  if (target == "Sharding" || target == "SPMDFullToShardShape" ||
-      target == "SPMDShardToFullShape" || target == "LayoutConstraint" ||
-      target == "annotate_device_placement")
-    return LinearTangent(s);
+  if (IsAnnotation(target)) return LinearTangent(s);
   if (target == "TopK" || target == "mhlo.topk") return TopkTangent(s);
   if (std::optional<Duals> made = LapackTangent(s, target)) return *std::move(made);
-  if (const auto rules = FindCustomCallRules(target);
+  if (const auto rules = FindCustomCallRules(s.i.attrs_as<hlo::CustomCallAttrs>());
       rules != nullptr && (rules->tangent || rules->cotangent))
     return UserTangent(s, *rules);
   return s.Error(Unimplemented("no derivative of custom-call \"", target, "\""));

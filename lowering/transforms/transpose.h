@@ -88,6 +88,7 @@ using TransposeRule = absl::Status (*)(TransposeStep&);
 absl::Status TransposeSame(TransposeStep& s);  // the instruction, applied to the cotangent
 absl::Status TransposePass(
     TransposeStep& s);  // each part of the first operand is one of the result
+absl::Status TransposeCustomCall(TransposeStep& s);
 absl::Status TransposeNegate(TransposeStep& s);
 absl::Status TransposeReal(TransposeStep& s);
 absl::Status TransposeImag(TransposeStep& s);

@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "ir/support/status.h"
+#include "lowering/transforms/custom_rules.h"
 #include "lowering/transforms/formula.h"
 #include "lowering/transforms/transpose.h"
 
@@ -22,6 +23,35 @@ absl::Status TransposePass(TransposeStep& s) {
   for (std::size_t k = 0; k < s.operands[0].size(); ++k) {
     const Op ct = s.cotangents.of(s.results[k].slot);
     if (s.operands[0][k].is_linear() && ct.valid()) s.cotangents.Add(s.operands[0][k].slot, ct);
+  }
+  return absl::OkStatus();
+}
+
+// What is linear has the same derivative everywhere: that at zeros.
+absl::Status TransposeCustomCall(TransposeStep& s) {
+  const auto& attrs = s.i.attrs_as<hlo::CustomCallAttrs>();
+  if (IsAnnotation(attrs.custom_call_target)) return TransposePass(s);
+  const auto rules = FindCustomCallRules(attrs);
+  if (rules == nullptr || !rules->cotangent) return s.NotLinear();
+  std::vector<Op> operands, results, cotangents;
+  std::vector<const LinearPart*> with_tangents;
+  for (std::size_t k = 0; k < s.operands.size(); ++k) {
+    const std::vector<Shape> shapes = PartsOf(s.shape(k));
+    for (std::size_t part = 0; part < shapes.size(); ++part) {
+      const LinearPart& operand = s.operands[k][part];
+      operands.push_back(operand.is_linear() ? s.b.Full(shapes[part].WithDefaultLayout(), 0)
+                                             : operand.known);
+      if (HasTangents(shapes[part])) with_tangents.push_back(&operand);
+    }
+  }
+  for (const LinearPart& result : s.results) {
+    const Shape& shape = s.cotangents.shape(result.slot);
+    results.push_back(s.b.Full(shape.WithDefaultLayout(), 0));
+    if (HasTangents(shape)) cotangents.push_back(Conj(s.cotangents.OrZeros(result.slot)).op);
+  }
+  const std::vector<Op> made = CustomCotangents(s.b, s.i, *rules, operands, results, cotangents);
+  for (std::size_t k = 0; k < made.size() && k < with_tangents.size(); ++k) {
+    if (with_tangents[k]->is_linear()) s.cotangents.Add(with_tangents[k]->slot, Conj(made[k]).op);
   }
   return absl::OkStatus();
 }

@@ -65,6 +65,7 @@ import lazuli.debug
 import lazuli.distributed
 import lazuli.fft
 import lazuli.hlo
+import lazuli.library
 import lazuli.linalg
 import lazuli.masked
 import lazuli.metrics
@@ -107,6 +108,9 @@ globals().update(_INTERNAL)
 globals().update({_function.__name__: _function for _function in _SETTINGS})
 globals().update(_OLD_CONSTRUCTORS)  # lazuli.LongTensor and others
 is_grad_enabled, vmap = _C.grad_enabled, lazuli.func.vmap
+after, composite, io_callback, optimization_barrier, pure_callback = (
+    getattr(lazuli.library, _name)
+    for _name in ("after", "composite", "io_callback", "optimization_barrier", "pure_callback"))
 cosine_similarity, group_norm, layer_norm, pairwise_distance, rms_norm, rrelu = (
     getattr(lazuli.nn.functional, _name)
     for _name in ("cosine_similarity", "group_norm", "layer_norm", "pairwise_distance", "rms_norm",

@@ -1,10 +1,14 @@
-"""Graphs and programs as text."""
+"""Graphs and programs as text, and what is printed while they run."""
 
+import builtins
 from typing import Any, Callable, List, Optional, Union
 
 from lazuli._C import Device, Tensor
 from lazuli._C.debug import *  # noqa: F403
 from lazuli._C.hlo import HloModule
+from lazuli.func._custom import stop_gradient
+from lazuli.func._tree import tree_map
+from lazuli.library import io_callback
 
 
 def _tensors(value: Any) -> List[Tensor]:
@@ -22,7 +26,7 @@ def _tensors(value: Any) -> List[Tensor]:
 def print_tabular(tensors: Any) -> None:
     """Prints the pending graph of tensors: one row per node with its operands, attributes, scope
     and line."""
-    print(graph_table(tensors), end="")  # noqa: F405
+    builtins.print(graph_table(tensors), end="")  # noqa: F405
 
 
 def compiler_ir(fn: Callable[..., Any], stage: str = "hlo",
@@ -56,3 +60,40 @@ def compiler_ir(fn: Callable[..., Any], stage: str = "hlo",
                                name=name).compiler_ir(stage, device)
 
     return inspect
+
+
+class _Printer:
+    """Prints its text; those of one text are one function."""
+
+    def __init__(self, fmt: str) -> None:
+        self.fmt, self.__name__ = fmt, "print"
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Printer) and self.fmt == other.fmt
+
+    def __hash__(self) -> int:
+        return hash(self.fmt)
+
+    def __call__(self, *args: Any, **kwargs: Any) -> None:
+        def shown(x: Tensor) -> Any:
+            return x.item() if x.dim() == 0 else x.numpy()
+
+        text = self.fmt.format(*tree_map(shown, args), **tree_map(shown, kwargs))
+        builtins.print(text, flush=True)
+
+
+def _record(function: Callable[..., Any], args: Any, kwargs: Any, ordered: bool) -> None:
+    args, kwargs = stop_gradient((args, kwargs))
+    io_callback(function, None, *args, ordered=ordered, **kwargs)
+
+
+def callback(callback: Callable[..., Any], *args: Any, ordered: bool = False,
+             **kwargs: Any) -> None:
+    """Calls a function of the host when the program runs, with tensors that have elements: as
+    io_callback() without results. It has no part in derivatives."""
+    _record(callback, args, kwargs, ordered)
+
+
+def print(fmt: str, *args: Any, ordered: bool = False, **kwargs: Any) -> None:
+    """Prints fmt.format(*args, **kwargs) when the program runs."""
+    _record(_Printer(fmt), args, kwargs, ordered)

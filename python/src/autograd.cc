@@ -18,29 +18,12 @@
 #include "python/src/bind.h"
 #include "python/src/bindings.h"
 #include "python/src/gil.h"
-#include "python/src/graveyard.h"
+#include "python/src/held_object.h"
 #include "python/src/hooks.h"
 #include "python/src/stl.h"
 
 namespace lazuli::python {
 namespace {
-
-// A reference to a Python object that C++ may drop anywhere.
-class HeldObject {
- public:
-  explicit HeldObject(py::object object) : object_(object.release().ptr()) {}
-  ~HeldObject() { Graveyard::Get().Bury(object_); }
-  HeldObject(const HeldObject&) = delete;
-  HeldObject& operator=(const HeldObject&) = delete;
-  py::object get() const { return py::reinterpret_borrow<py::object>(object_); }
-
- private:
-  PyObject* object_;
-};
-using HeldObjectPtr = std::shared_ptr<HeldObject>;
-HeldObjectPtr HoldObject(py::object object) {
-  return std::make_shared<HeldObject>(std::move(object));
-}
 
 // A node of a history, or the leaf that one leads to.
 struct HistoryNode {

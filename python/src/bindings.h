@@ -44,6 +44,7 @@ void BindHlo(py::module_& module);
 void BindControl(py::module_& module);
 void BindFunc(py::module_& module);
 void BindJit(py::module_& module);
+void BindLibrary(py::module_& module);
 void BindTorch(py::module_& hlo);
 // hlo.cc: a shape as Python writes it, an HloShape, a tensor, or (dtype, dims).
 HloShape ToShape(py::handle given);

@@ -1,5 +1,5 @@
 // lazuli.hlo: HLO modules to read, change, compile and run. What lazuli/hlo.h has besides, passes
-// and custom calls of the user's, is C++'s: it runs on threads that Python does not know.
+// of the user's and custom calls without an op, is C++'s.
 #include "lazuli/hlo.h"
 
 #include <utility>

@@ -58,6 +58,7 @@ PYBIND11_MODULE(_C, module) {
   python::BindControl(module);
   python::BindFunc(module);
   python::BindJit(module);
+  python::BindLibrary(module);
   for (py::module_& m : modules) python::RewordMismatches(m);
   for (std::size_t i = 0; i < modules.size(); ++i) modules[i].attr("__name__") = names[i];
   module.def("_set_own_files", &python::SetOwnFiles);

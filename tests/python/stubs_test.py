@@ -11,7 +11,7 @@ FOLDER = pathlib.Path(lz.__file__).parent
 def test_every_stub_parses_and_the_package_is_typed():
     stubs = sorted(FOLDER.glob("_C/**/*.pyi"))
     assert {s.relative_to(FOLDER / "_C").as_posix() for s in stubs} == {
-        "__init__.pyi", "_control.pyi", "data.pyi", "debug.pyi", "distributed.pyi", "fft.pyi", "hlo.pyi", "linalg.pyi", "metrics.pyi", "nn/__init__.pyi", "nn/functional.pyi",
+        "__init__.pyi", "_control.pyi", "data.pyi", "debug.pyi", "distributed.pyi", "fft.pyi", "hlo.pyi", "_library.pyi", "linalg.pyi", "metrics.pyi", "nn/__init__.pyi", "nn/functional.pyi",
         "nn/init.pyi", "nn/utils.pyi", "optim.pyi", "profiler.pyi", "special.pyi"}
     for stub in stubs:
         ast.parse(stub.read_text(), filename=str(stub))

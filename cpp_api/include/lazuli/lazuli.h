@@ -17,6 +17,7 @@
 #include "lazuli/func.h"
 #include "lazuli/hlo.h"
 #include "lazuli/indexing.h"
+#include "lazuli/library.h"
 #include "lazuli/linalg.h"
 #include "lazuli/lr_scheduler.h"
 #include "lazuli/memory.h"

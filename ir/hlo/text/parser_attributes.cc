@@ -1,7 +1,9 @@
 #include <algorithm>
 
 #include "ir/hlo/text/attr_text.h"
+#include "ir/hlo/text/parser.h"
 #include "ir/hlo/text/parser_internal.h"
+#include "ir/support/status.h"
 
 namespace lazuli::hlo::internal {
 
@@ -403,3 +405,42 @@ std::string_view MissingAttribute(const Attrs& attrs, absl::Span<const std::stri
 }
 
 }  // namespace lazuli::hlo::internal
+
+namespace lazuli::hlo {
+
+std::vector<AttributeName> AttributesOf(Opcode opcode) {
+  std::vector<AttributeName> names;
+  const auto add = [&]<class A>(const A&) {
+    ForEachTextRow<A>(
+        [&](const auto& row) { names.push_back({row.name, row.presence == Presence::kRequired}); });
+  };
+  std::visit(add, internal::DefaultAttrs(Traits(opcode).attrs));
+  return names;
+}
+
+absl::StatusOr<Attrs> ParseAttrs(Opcode opcode,
+                                 absl::Span<const std::pair<std::string, std::string>> attributes) {
+  Attrs attrs = internal::DefaultAttrs(Traits(opcode).attrs);
+  std::vector<std::string_view> seen;
+  for (const auto& [name, value] : attributes) {
+    Cursor in(value);
+    bool known = false;
+    const bool ok = internal::ParseFamilyAttribute(in, name, &attrs, &known);
+    if (!known) {
+      std::vector<std::string_view> names;
+      for (const AttributeName& attribute : AttributesOf(opcode)) names.push_back(attribute.name);
+      return InvalidArgument("it has no attribute ", name,
+                             names.empty() ? "" : Str(", only ", Join(names, ", ")));
+    }
+    if (!ok || !in.AtEnd())
+      return InvalidArgument("'", value, "' is not a value of its attribute ", name);
+    if (std::find(seen.begin(), seen.end(), name) != seen.end())
+      return InvalidArgument("its attribute ", name, " is given twice");
+    seen.push_back(name);
+  }
+  if (const std::string_view missing = internal::MissingAttribute(attrs, seen); !missing.empty())
+    return InvalidArgument("its attribute ", missing, " is missing");
+  return attrs;
+}
+
+}  // namespace lazuli::hlo

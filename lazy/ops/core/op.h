@@ -187,13 +187,29 @@ class OpNode final : public Node {
   }
   const T& op() const { return op_; }
   std::string_view name() const override { return T::kName; }
-  std::string_view dump_name() const override { return T::kDumpName; }
+  std::string_view dump_name() const override {
+    if constexpr (requires { op_.DumpName(); })
+      return op_.DumpName();
+    else
+      return T::kDumpName;
+  }
+  std::size_t num_before() const override {
+    if constexpr (requires { op_.NumBefore(); })
+      return op_.NumBefore();
+    else
+      return 0;
+  }
   void AppendKey(KeyWriter& key) const override {
     constexpr uint64_t kId = ir::StableTypeId<T>();
     key.Long(kId);
     op_.VisitAttrs([&key](std::string_view, const auto& v) { key.Append(v); });
   }
-  std::string AttrText() const override { return lazy::AttrText(op_); }
+  std::string AttrText() const override {
+    if constexpr (requires { op_.AttrText(); })
+      return op_.AttrText();
+    else
+      return lazy::AttrText(op_);
+  }
   NodePtr CopyWithoutOperands() const override {
     if (!operands().empty()) return nullptr;
     return MakeIntrusive<OpNode>(op_, shapes_, site());
@@ -266,6 +282,15 @@ bool MayFail(const T& op) {
     return op.MayFail();
   else
     return kMayFail<T>;
+}
+
+// Whether an op does something outside of the graph, for which it runs.
+template <OpStruct T>
+bool IsEffect(const T& op) {
+  if constexpr (requires { op.IsEffect(); })
+    return op.IsEffect();
+  else
+    return false;
 }
 
 template <OpStruct T>
@@ -346,6 +371,7 @@ Tensors RecordAll(T op,  // NOLINT: moved by those with gradients
   const uint64_t versions = history ? VersionsOf(in) : 0;
   Recorder recorder(in, device, T::kName);
   if (MayFail(op)) recorder.WillCheck();
+  if (IsEffect(op)) recorder.WillAct();
   Tensors results;
   recorder.Finish(MakeIntrusive<OpNode<T>>(op, recorder.values(), recorder.site()), results);
   if constexpr (kDifferentiable<T>) {

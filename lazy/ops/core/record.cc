@@ -294,12 +294,16 @@ void Recorder::Finish(const NodePtr& node, absl::Span<const Tensor> targets, Ten
   CountNode(context_);
   context_.history.Add(WhatIs(*node), context_.pending_count());
   is_long_ = context_.history.due();
+  if (acts_) AddChecked(*node, /*is_effect=*/true);
   if (checks_) AddChecked(*node);
   lock_.reset();
 }
 
-void Recorder::AddChecked(const Node& node) {
-  context_.AddChecked({NodePtr(const_cast<Node*>(&node)), device_, CurrentFunction()});
+void Recorder::AddChecked(const Node& node, bool is_effect) {
+  context_.AddChecked({.node = NodePtr(const_cast<Node*>(&node)),
+                       .device = device_,
+                       .function = CurrentFunction(),
+                       .is_effect = is_effect});
 }
 
 void Recorder::SyncLongGraph() {

@@ -58,6 +58,8 @@ class Recorder {
   SiteId site() const { return CurrentSite(); }
   // The node's checks are to run, whatever becomes of its results. Before Finish.
   void WillCheck() { checks_ = true; }
+  // The node is an effect: it runs, whatever becomes of its results. Before Finish.
+  void WillAct() { acts_ = true; }
   // Makes the pending results of the node and gives the lock back.
   Tensor Finish(NodePtr node);
   Tensor Finish(NodePtr node, NewView view);
@@ -77,7 +79,7 @@ class Recorder {
 
  private:
   void SyncLongGraph();
-  void AddChecked(const Node& node);
+  void AddChecked(const Node& node, bool is_effect = false);
   StoragePtr FinishStorage(NodePtr node, std::unique_ptr<View> view);
   // Takes the lock with the values of operands of which some are other contexts'.
   void LockForeign(absl::Span<const Operand> in);
@@ -88,6 +90,7 @@ class Recorder {
   absl::InlinedVector<Value, 3, PoolAllocator<Value>> values_;
   bool is_long_ = false;
   bool checks_ = false;
+  bool acts_ = false;
 };
 
 // Results that are to be the elements of existing tensors. Written together, and undone by nothing:

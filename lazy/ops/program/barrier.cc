@@ -10,6 +10,12 @@ std::vector<lowering::Op> BarrierOp::Lower(lowering::Builder& b,
   return results;
 }
 
+Tensors BarrierOp::Vjp(const Saved& s, absl::Span<const Tensor> dys) const {
+  Tensors gradients = Barrier(dys, {});
+  gradients.resize(s.size());
+  return gradients;
+}
+
 Tensors Barrier(absl::Span<const Tensor> xs, absl::Span<const Tensor> after) {
   absl::InlinedVector<Operand, 6> in;
   for (const Tensor& x : xs) {

@@ -16,6 +16,7 @@ struct BarrierOp {
       "before all operands are available.",
       {"xs"}};
   std::vector<lowering::Op> Lower(lowering::Builder& b, absl::Span<const lowering::Op> xs) const;
+  Tensors Vjp(const Saved& s, absl::Span<const Tensor> dys) const;  // a barrier of the cotangents
 };
 
 // The tensors, some perhaps undefined, behind a barrier that waits for `after`, too.

@@ -1,9 +1,12 @@
 #include "lazy/ops/program/call.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "ir/hlo/devices/collective.h"
+#include "ir/support/thread_local.h"
 #include "lazy/ops/core/functions.h"
+#include "lowering/transforms/parts.h"
 
 namespace lazuli::lazy {
 namespace {
@@ -69,12 +72,55 @@ void CheckGradient(const Program& program, absl::Span<const Operand> in) {
                                   "(with_gradient) or detach() the argument"));
 }
 
+LAZULI_FAST_THREAD_LOCAL AfterScope* innermost_after = nullptr;
+
+// The results of the program's instructions, which take the place of a call and of which the
+// effects come after `before`.
+std::vector<lowering::Op> Inlined(lowering::LoweringContext& context, const hlo::Module& program,
+                                  absl::Span<const lowering::Op> arguments,
+                                  absl::Span<const lowering::Op> before, bool ordered) {
+  lowering::PartMap<lowering::Op> map;
+  map.AddParameters(*program.entry(), arguments);
+  for (const hlo::Instruction* i : program.entry()->PostOrder()) {
+    if (i->opcode() == lowering::Opcode::kParameter || map.Route(*i)) continue;
+    std::vector<lowering::Op> operands;
+    for (const hlo::Instruction* operand : i->operands())
+      operands.push_back(lowering::WholeOf(context.builder, operand->shape(), map.at(operand)));
+    const lowering::Op made = lowering::AddLike(context.builder, *i, operands);
+    if (i->HasSideEffect()) context.ComesAfter(made, before, ordered);
+    map[i] = lowering::PartsOf(context.builder, made);
+    map[i].resize(lowering::PartCount(i->shape()));  // after an error
+  }
+  return map.at(program.entry()->root());
+}
+
+// What XLA knows a composite by.
+void MarkComposite(hlo::Instruction* call, const std::string& name) {
+  if (call == nullptr) return;
+  auto& attrs = call->mutable_extra_attrs();
+  attrs.emplace_back("is_composite", "true");
+  attrs.emplace_back("frontend_attributes", Str("{composite.name=\"", name, "\"}"));
+}
+
 }  // namespace
 
 std::string AttrValueText(const CalledProgram& called) { return called->name(); }
+std::string AttrValueText(const CallForm& form) { return Str(form.name, form.config); }
+
+std::string CallOp::AttrText() const {
+  if (form.name.empty()) return Str(", program=", program->name());
+  if (form.config.empty()) return "";
+  std::string text = form.config;  // of the user's; braces and lines are those of the graph
+  for (char& c : text) {
+    if (c == '(' || c == '{') c = '[';
+    if (c == ')' || c == '}') c = ']';
+    if (c == '\n' || c == '\r') c = ' ';
+  }
+  return Str(", config={", text, "}");
+}
 
 std::vector<lowering::Op> CallOp::Lower(lowering::LoweringContext& context,
-                                        absl::Span<const lowering::Op> arguments) const {
+                                        absl::Span<const lowering::Op> given) const {
   lowering::Builder& b = context.builder;
   std::vector<lowering::Op> operands, outputs;
   if (b.shapes_only()) {
@@ -82,9 +128,16 @@ std::vector<lowering::Op> CallOp::Lower(lowering::LoweringContext& context,
       outputs.push_back(b.Parameter(0, result.WithDefaultLayout()));
     return outputs;
   }
+  absl::Span<const lowering::Op> arguments = given.first(given.size() - NumBefore());
+  const absl::Span<const lowering::Op> before = given.last(NumBefore());
+  if (form.kind == CallForm::Kind::kOp)
+    return Inlined(context, program->module(), arguments, before, form.ordered);
   for (const hlo::Instruction* parameter : program->module().entry()->parameters())
     operands.push_back(TakeArgument(b, parameter->shape(), arguments));
-  AppendLeaves(b, b.Call(context.CopyOf(program->module()), operands), outputs);
+  const lowering::Op call = b.Call(context.CopyOf(program->module()), operands);
+  if (form.kind == CallForm::Kind::kComposite) MarkComposite(call.instruction(), form.name);
+  if (program->has_effects()) context.ComesAfter(call, before, form.ordered);
+  AppendLeaves(b, call, outputs);
   if (!b.status().ok()) return {};
   const std::size_t count = program->results().size();
   for (std::size_t i = 0; i < program->checks().size(); ++i)
@@ -95,7 +148,8 @@ std::vector<lowering::Op> CallOp::Lower(lowering::LoweringContext& context,
 
 Tensors CallOp::Vjp(const Saved& s, absl::Span<const Tensor> dys) const {
   Tensors in;
-  for (std::size_t i = 0; i < s.size(); ++i) in.push_back(s.x(i));
+  const std::size_t arguments = s.size() - NumBefore();
+  for (std::size_t i = 0; i < arguments; ++i) in.push_back(s.x(i));
   backend::Device device;
   for (const Tensor& dy : dys) {
     if (dy.defined()) device = dy.device();
@@ -107,18 +161,32 @@ Tensors CallOp::Vjp(const Saved& s, absl::Span<const Tensor> dys) const {
   }
   Tensors given = Call(ValueOrThrow(program->gradient()), in), grads(s.size());
   std::size_t next = 0;
-  for (std::size_t i = 0; i < grads.size(); ++i) {
+  for (std::size_t i = 0; i < arguments; ++i) {
     if (IsDifferentiable(program->parameters()[i])) grads[i] = std::move(given[next++]);
   }
   return grads;
 }
 
-Tensors Call(const ProgramPtr& program, absl::Span<const Tensor> arguments,
-             backend::Device device) {
+Tensors Call(const ProgramPtr& program, absl::Span<const Tensor> arguments, backend::Device device,
+             CallForm form) {
   CheckArguments(*program, arguments);
-  const std::vector<Operand> in(arguments.begin(), arguments.end());
+  std::vector<Operand> in(arguments.begin(), arguments.end());
   CheckGradient(*program, in);
-  return RecordAll(CallOp{{program}}, in, in.empty() ? device : backend::Device());
+  if (!in.empty()) device = arguments[0].device();
+  Tensors before;  // without their histories
+  for (const AfterScope* scope = innermost_after; scope != nullptr && program->has_effects();
+       scope = scope->outer_) {
+    for (const Tensor& tensor : scope->tensors_) {
+      if (tensor.device() == device) before.push_back(Detach(tensor));
+    }
+  }
+  in.insert(in.end(), before.begin(), before.end());
+  form.before = static_cast<int64_t>(before.size());
+  return RecordAll(CallOp{{program}, std::move(form)}, in, in.empty() ? device : backend::Device());
 }
+
+AfterScope::AfterScope(Tensors tensors)
+    : tensors_(std::move(tensors)), outer_(std::exchange(innermost_after, this)) {}
+AfterScope::~AfterScope() { innermost_after = outer_; }
 
 }  // namespace lazuli::lazy

@@ -264,6 +264,7 @@ WITHOUT_ROW = {
     "in place: the function, then a write": "*_",
     "settings of autocast, in autocast_test.py": "*autocast*",
     "functions of functions, in control_test.py and vmap_test.py": "associative_scan cond scan vmap while_loop",
+    "functions of the host and composites, in library_test.py": "pure_callback io_callback composite optimization_barrier",
     "constants, random numbers and what is made of indices have no gradient":
         "complex polar is_complex is_floating_point is_signed arange constant empty eye full linspace logspace one_hot ones rand randint randn zeros *_like calculate_gain "
         "empty_* fill scalar_tensor *_window new_* bernoulli multinomial normal",

@@ -61,8 +61,9 @@ bool ParseValue(std::string_view text, T& value) {
   } else if constexpr (std::is_convertible_v<const T&, std::string_view>) {
     if constexpr (std::is_same_v<T, std::string>) value = text;
     return std::is_same_v<T, std::string>;
-  } else if constexpr (std::is_same_v<T, lazy::CalledProgram>) {
-    return false;  // the text has its name only
+  } else if constexpr (std::is_same_v<T, lazy::CalledProgram> ||
+                       std::is_same_v<T, lazy::CallForm>) {
+    return false;  // the text has their names only
   } else if constexpr (requires { value.has_value(); }) {
     value.reset();
     return text == "none" || ParseValue(text, value.emplace());

@@ -93,7 +93,7 @@ std::vector<Tensor> CopiesOf(const std::vector<CustomCallArray>& arrays) {
   return tensors;
 }
 
-std::string TextOf(DType dtype, const Dims& dims) {
+std::string TextOfArray(DType dtype, const Dims& dims) {
   return std::string(PythonName(dtype)) + std::string(py::str(py::list(py::cast(dims))));
 }
 
@@ -107,9 +107,9 @@ void CopyResults(const std::vector<Tensor>& given, const std::vector<CustomCallR
     const auto& [dtype, dims, data] = results[i];
     if (!given[i].defined() || given[i].dtype() != dtype || given[i].sizes() != dims) {
       const std::string what =
-          given[i].defined() ? TextOf(given[i].dtype(), given[i].sizes()) : "None";
+          given[i].defined() ? TextOfArray(given[i].dtype(), given[i].sizes()) : "None";
       throw std::runtime_error("result " + std::to_string(i) + " is " + what +
-                               ", but its shape was said to be " + TextOf(dtype, dims));
+                               ", but its shape was said to be " + TextOfArray(dtype, dims));
     }
     const ReleasedGil release;
     const std::vector<std::byte> bytes = given[i].to_bytes();

@@ -90,6 +90,8 @@ void Change(T& value) {
     value += "x";
   } else if constexpr (std::is_same_v<T, CalledProgram>) {
     value = {ProgramOf("HloModule other\nENTRY e { ROOT x = f32[] parameter(0) }\n")};
+  } else if constexpr (std::is_same_v<T, CallForm>) {
+    value.name += "x";
   } else {
     value.back() += 1;
   }

@@ -243,7 +243,7 @@ void ContextSync::ResolveHidden() {
 // Waits without the context's lock: what runs may call a function that uses tensors of the context.
 void ContextSync::Admit(Executor& executor) {
   if (executor.TryAdmit()) return;
-  const ir::TraceSpan span(ir::SpanKind::kQueue, "queue");
+  const ir::TraceSpan span(ir::SpanKind::kWait, "wait");
   lock_.reset();
   executor.Admit();
   lock_.emplace(context_);
@@ -296,6 +296,7 @@ absl::Status ContextSync::SyncDevice(backend::Device device) {
   trace.Clear();  // the graph's own references to its leaves go: what are left are owners
   forgotten.clear();
   // Under the context's lock: whoever sees a handle knows that its run was submitted.
+  const ir::TraceSpan span(ir::SpanKind::kQueue, "queue", run.front().number);
   const uint64_t number = executor.Submit(std::move(run));
   Context::RunOn(device, context_.last_runs) = number;
   return absl::OkStatus();

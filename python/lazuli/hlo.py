@@ -68,6 +68,9 @@ def _text(value: Any) -> str:
 
 def _record(opcode: str, operands: Sequence[Any], shape: Optional[Sequence[int]],
             dtype: Optional[DType], attributes: Any) -> Union[Tensor, Tuple[Tensor, ...]]:
+    for x in operands:
+        if not isinstance(x, (Tensor, bool, int, float, complex)):
+            raise TypeError(f"{opcode}: takes tensors and numbers, not {type(x).__name__}")
     first = next((x for x in operands if isinstance(x, Tensor)), None)
     given = [x if isinstance(x, Tensor) else
              _C.full((), x, dtype=_C.dtype_of(type(x)) if first is None else first.dtype)

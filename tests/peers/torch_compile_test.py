@@ -428,6 +428,10 @@ def test_shared_memory():
         a.add_(1)
         return b * 2
 
+    def several(a):
+        a.mul_(2)
+        return a.unbind(0)[0], a + 1
+
     def apart():
         x = torch.arange(8.0)
         return x[:4], x[4:]
@@ -442,10 +446,12 @@ def test_shared_memory():
 
     one = lambda: (torch.arange(8.0),)  # noqa: E731
     transposed = lambda: (torch.arange(8.0).view(2, 4).t(),)  # noqa: E731
+    differentiable = lambda: (torch.arange(8.0, requires_grad=True).view(2, 4) * 1,)  # noqa: E731
     for function, reason, *calls in (
             (gaps, "does not follow this view", one), (place, "by their place in memory", one), (place_alone, "by their place in memory", transposed),
             (place_alone, None, one), (replaced, "a tensor's memory is replaced", one), (repeated, "some elements in several places", one),
             (copied, "for its strides", transposed), (copied, None, one),
+            (several, "is a view of an argument and has a gradient", differentiable), (several, None, one),
             (two, "shares elements with another", apart, overlapping, apart, interleaved), (two, "shares elements with another", overlapping, apart),
             (two, None, apart, interleaved)):
         torch._dynamo.reset()

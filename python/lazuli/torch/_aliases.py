@@ -30,6 +30,8 @@ _ODD = {"unfold", "unfold_copy"} | _BY_MEMORY
 # Or be views, as the strides have it.
 _MAY_COPY = {"reshape", "reshape_as", "flatten", "ravel", "contiguous"}
 _IMAGES = {torch.nn.functional.unfold}  # not a view
+_OF_SEVERAL_RESULTS = {"unbind", "split", "split_with_sizes", "chunk", "tensor_split", "hsplit",
+                       "vsplit", "dsplit"}
 
 
 def _name(node):
@@ -86,11 +88,33 @@ def _cannot_be_followed(gm):
                 _storage(node.args[0]) in written):
             return (node, "it copies a tensor that is written to, for its strides, which "
                     "AOTAutograd does not know")
+    for node in writers and _views_of_several(gm):
+        return (node, "its result is a view of an argument and has a gradient, which AOTAutograd "
+                "makes a copy of")
     for node in writers:
         if any(map(_repeats, _targets(node))):
             return (node, "it writes to a tensor that has some elements in several places, as "
                     "expand() makes")
     return None
+
+
+def _views_of_several(gm):
+    """The functions of several views that results of the graph with gradients come from, if they
+    are views of arguments."""
+    given = {_storage(n) for n in gm.graph.nodes if n.op == "placeholder"} - {None}
+    output = next(n for n in gm.graph.nodes if n.op == "output")
+    found = []
+    for result in output.all_input_nodes:
+        value = result.meta.get("example_value")
+        if _storage(result) not in given or not value.requires_grad:
+            continue
+        node = result
+        while node.op != "placeholder" and node.all_input_nodes:
+            if _name(node) in _OF_SEVERAL_RESULTS:
+                found.append(node)
+                break
+            node = node.all_input_nodes[0]
+    return found
 
 
 def _targets(writer):

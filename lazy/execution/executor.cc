@@ -487,13 +487,15 @@ std::string Executor::WhatRuns() {
   return text;
 }
 
-namespace {
-thread_local backend::Device device_of_thread;
-}  // namespace
-backend::Device Executor::DeviceOfThread() { return device_of_thread; }
+backend::Device Executor::DeviceOfThread() {
+  backend::Device device;
+  Executors::Get().ForEach([&device](const Executor& e) {
+    if (e.IsOwnThread()) device = e.device_;
+  });
+  return device;
+}
 
 void Executor::Loop() {
-  device_of_thread = device_;
   ir::StepOfRun().Set(&step_);
   // A loop that reads its loss records the next step in less time than waking takes.
   constexpr int kIdleSpins = 4 * ir::kWakeSpins;

@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "absl/strings/str_replace.h"
+#include "absl/strings/strip.h"
 
 #include "cpp_api/src/hlo_access.h"
 #include "ir/evaluator/custom_calls.h"
@@ -40,8 +41,9 @@ class CallPrograms {
   }
   lazy::ProgramPtr Add(std::string key, lazy::ProgramPtr program) {
     constexpr std::size_t kMost = 1000;  // a loop with ever other shapes needs none again
+    std::unordered_map<std::string, lazy::ProgramPtr> cleared;  // released after the lock
     const std::lock_guard lock(mutex_);
-    if (programs_.size() >= kMost) programs_.clear();
+    if (programs_.size() >= kMost) cleared.swap(programs_);
     return programs_.emplace(std::move(key), std::move(program)).first->second;
   }
 
@@ -579,25 +581,37 @@ bool IsOpOfArrays(hlo::Opcode opcode) {
          std::find(std::begin(kOthers), std::end(kOthers), opcode) == std::end(kOthers);
 }
 
+// The error without the opcode's name in front, which the caller says.
+absl::Status WithoutOpcode(absl::Status status, std::string_view opcode) {
+  std::string_view message = status.message();
+  const std::string prefix = ir::Str(opcode, ": ");
+  while (absl::ConsumePrefix(&message, prefix)) {
+  }
+  return {status.code(), message};
+}
+
 lazy::ProgramPtr InstructionProgram(const std::string& name, hlo::Opcode opcode,
                                     const IrShapes& operands, const HloAttributes& attributes,
                                     const std::optional<HloShape>& result) {
+  const auto check = [&](const absl::Status& status) {
+    if (!status.ok())
+      lazy::ThrowRecordError(name, WithoutOpcode(status, hlo::OpcodeText(opcode)));
+  };
   auto attrs = hlo::ParseAttrs(opcode, attributes);
-  if (!attrs.ok()) lazy::ThrowRecordError(name, attrs.status());
+  check(attrs.status());
   std::optional<ir::Shape> declared;
   if (result) declared = ResultShapes(name, {*result}, false)[0];
-  auto module = std::make_shared<hlo::Module>(name);
-  lowering::Builder b(module.get(), name);
+  auto module = std::make_shared<hlo::Module>(std::string(hlo::OpcodeText(opcode)));
+  lowering::Builder b(module.get(), module->name());
   std::vector<lowering::Op> parameters;
   for (const ir::Shape& shape : operands)
     parameters.push_back(b.Parameter(static_cast<int64_t>(parameters.size()), shape));
   const lowering::Op made =
       b.Add(opcode, parameters, *std::move(attrs), {}, declared ? &*declared : nullptr);
   auto entry = b.Finish(made);
-  if (!entry.ok()) lazy::ThrowRecordError(name, entry.status());
+  check(entry.status());
   module->set_entry(*entry);
-  if (const absl::Status right = hlo::Verify(*module); !right.ok())
-    lazy::ThrowRecordError(name, right);
+  check(hlo::Verify(*module));
   return std::make_shared<const lazy::Program>(std::move(module));
 }
 
@@ -642,7 +656,7 @@ std::vector<Tensor> hlo_op(const std::string& opcode, const std::vector<Tensor>&
     lazy::ProgramPtr program = programs.Find(key);
     if (program == nullptr)
       program = programs.Add(std::move(key),
-                             InstructionProgram(opcode, *parsed, shapes, attributes, result));
+                             InstructionProgram(name, *parsed, shapes, attributes, result));
     return RecordCall(program, operands, {.name = name, .config = config}, false);
   });
 }

@@ -1,13 +1,16 @@
 #include "ir/support/blocking.h"
 
 #include <atomic>
+#include <utility>
+
+#include "ir/support/thread_local.h"
 
 namespace lazuli::ir {
 namespace {
 
 std::atomic<void* (*)()> begin_wait{nullptr};
 std::atomic<void (*)(void*)> end_wait{nullptr};
-thread_local int runs = 0;
+LAZULI_FAST_THREAD_LOCAL bool in_run = false;
 
 }  // namespace
 
@@ -26,8 +29,8 @@ WaitScope::~WaitScope() {
   if (end_ != nullptr) end_(token_);
 }
 
-RunScope::RunScope() { ++runs; }
-RunScope::~RunScope() { --runs; }
-bool RunScope::IsActive() { return runs > 0; }
+RunScope::RunScope() : outer_(std::exchange(in_run, true)) {}
+RunScope::~RunScope() { in_run = outer_; }
+bool RunScope::IsActive() { return in_run; }
 
 }  // namespace lazuli::ir

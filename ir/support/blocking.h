@@ -48,6 +48,9 @@ class RunScope {
   RunScope(const RunScope&) = delete;
   RunScope& operator=(const RunScope&) = delete;
   static bool IsActive();  // on the calling thread
+
+ private:
+  const bool outer_;  // whether a run's function runs another program
 };
 
 }  // namespace lazuli::ir

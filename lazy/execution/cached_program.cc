@@ -30,16 +30,18 @@ CachedProgramPtr ProgramCache::FindLocked(const std::vector<uint32_t>& key, uint
 }
 
 CachedProgramPtr ProgramCache::Insert(CachedProgramPtr program) {
+  Entries evicted;  // released after the lock: a program may hold objects of users
   std::lock_guard lock(mu_);
   if (CachedProgramPtr first = FindLocked(program->key, program->hash)) return first;
   entries_.push_front(program);
   by_hash_[program->hash].push_back(entries_.begin());
   bytes_ += program->bytes;
-  Evict();
+  evicted = Evict();
   return program;
 }
 
-void ProgramCache::Evict() {
+ProgramCache::Entries ProgramCache::Evict() {
+  Entries evicted;
   while (entries_.size() > 1 &&
          (bytes_ > byte_limit_ || static_cast<int64_t>(entries_.size()) > size_limit_)) {
     const auto last = std::prev(entries_.end());
@@ -48,9 +50,10 @@ void ProgramCache::Evict() {
     if (bucket.empty()) by_hash_.erase((*last)->hash);
     bytes_ -= (*last)->bytes;
     if (evicted_.size() < kMaxEvicted) evicted_.insert((*last)->hash);
-    entries_.erase(last);
+    evicted.splice(evicted.end(), entries_, last);
     Add(Counter::kCacheEvictions);
   }
+  return evicted;
 }
 
 // Of the programs that the same call ran and that have at least a quarter in common, since a helper's
@@ -128,8 +131,9 @@ Recompile ProgramCache::WhyMissing(const CachedProgram& program) const {
 }
 
 void ProgramCache::Clear() {
+  Entries cleared;  // released after the lock, as in Insert
   std::lock_guard lock(mu_);
-  entries_.clear();
+  cleared.swap(entries_);
   by_hash_.clear();
   evicted_.clear();
   bytes_ = 0;

@@ -82,7 +82,7 @@ class ProgramCache {
   CachedProgramPtr FindLocked(const std::vector<uint32_t>& key, uint64_t hash);
   CachedProgramPtr Nearest(const CachedProgram& program) const;
   CachedProgramPtr LastOf(const CachedProgram& program) const;
-  void Evict();
+  Entries Evict();
 
   const int64_t byte_limit_, size_limit_;
   mutable ir::ForkMutex mu_;

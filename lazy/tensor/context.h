@@ -77,6 +77,11 @@ class Context : public RefCounted<Context> {
     Context& context_;
   };
 
+  // Whether the thread may hold its context's lock, under which no code of a user may run.
+  static bool CurrentIsLocked() {
+    return current_ != nullptr && current_->locked_.load(std::memory_order_relaxed);
+  }
+
   // Whether the storage belongs to this context: a hint without the lock, certain under it.
   bool Owns(const Storage& storage) const {
     return storage.context_.load(std::memory_order_acquire) == this;

@@ -372,6 +372,8 @@ def _shape_of(shape):
 def _callback(what, fn, result_shapes, args, kwargs, has_effects, ordered, batch):
     if not callable(fn):
         raise TypeError(f"{what}: takes a function, not {type(fn).__name__}")
+    if not isinstance(ordered, bool):
+        raise TypeError(f"{what}: takes a bool as `ordered`, not {type(ordered).__name__}")
     leaves, structure = flatten((args, kwargs))
     tensors = [_check_tensor(f"{what}: an argument", leaf) for leaf in leaves]
     shapes, output = ([], None) if result_shapes is None else flatten(result_shapes)

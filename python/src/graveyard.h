@@ -1,5 +1,5 @@
-// References to Python's objects that a thread without the interpreter's lock has given up: dropped
-// by Python when it next can.
+// References to Python's objects that a thread has given up without the interpreter's lock, or under
+// its context's lock, which the object's destructor may want: dropped by Python when it next can.
 #pragma once
 
 #include <atomic>
@@ -7,6 +7,8 @@
 #include <vector>
 
 #include <Python.h>
+
+#include "lazy/tensor/context.h"
 
 namespace lazuli::python {
 
@@ -18,7 +20,7 @@ class Graveyard {
   }
   void Bury(PyObject* object) {
     if (closed_.load()) return;  // the interpreter is going: nothing is dropped any more
-    if (PyGILState_Check() != 0) {
+    if (PyGILState_Check() != 0 && !lazy::Context::CurrentIsLocked()) {
       Py_DECREF(object);
       return;
     }

@@ -128,7 +128,7 @@ constexpr char kScale[] =
 void AddCat(Table& table) {
   table.Op<BarrierOp>()
       .Add({2},
-           {Random(DType::kF32, {2, 3}), Random(DType::kS32, {2}, 1), Random(DType::kF64, {}, 2)})
+           {Random(DType::kF64, {2, 3}), Random(DType::kS32, {2}, 1), Random(DType::kF64, {}, 2)})
       .Reference([](const BarrierOp&, const Literals& in) { return Literals{in[0], in[1]}; });
   // Of two arguments and two results, one of integers, with a gradient that says that it was called.
   table.Op<CallOp>()

@@ -444,10 +444,12 @@ def _array(self, dtype=None, copy=None):
 
 
 def _reduce(self):
-    """Pickles by value: elements, dtype, and whether the tensor requires a gradient."""
+    """Pickles by value: elements, dtype, whether the tensor requires a gradient, and its
+    attributes."""
     array = self.detach().to(_C.float32).numpy() if self.dtype == _C.bfloat16 else self.numpy()
     return (_restore,
-            (np.array(array), self.dtype, type(self) is _C.nn.Parameter, self.requires_grad))
+            (np.array(array), self.dtype, type(self) is _C.nn.Parameter, self.requires_grad),
+            vars(self) or None)
 
 
 def _like(self, made):
@@ -463,7 +465,9 @@ def _like(self, made):
 @_method
 def __copy__(self):
     """A leaf that shares the elements."""
-    return _like(self, self.detach())
+    made = _like(self, self.detach())
+    vars(made).update(vars(self))
+    return made
 
 
 @_method
@@ -482,6 +486,7 @@ def __deepcopy__(self, memo):
     made = memo[id(self)] = _like(self, made)
     if not isinstance(self, _C.nn.Parameter) and self.grad is not None:
         made.grad = copy.deepcopy(self.grad, memo)
+    vars(made).update(copy.deepcopy(vars(self), memo))
     return made
 
 

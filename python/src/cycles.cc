@@ -55,11 +55,33 @@ PyObject* AllocateUntracked(PyTypeObject* type, Py_ssize_t) {
   return self;
 }
 
+void TrackIfItHasAttributes(PyObject* self) {
+  if (DictOf(self) != nullptr && PyObject_GC_IsTracked(self) == 0) PyObject_GC_Track(self);
+}
+int SetAttributeOfUntracked(PyObject* self, PyObject* name, PyObject* value) {
+  const int result = PyObject_GenericSetAttr(self, name, value);
+  TrackIfItHasAttributes(self);
+  return result;
+}
+PyObject* AttributesOfUntracked(PyObject* self, void* context) {
+  PyObject* attributes = PyObject_GenericGetDict(self, context);
+  TrackIfItHasAttributes(self);
+  return attributes;
+}
+
 void Setup(PyTypeObject& type) {
   type.tp_flags |= Py_TPFLAGS_HAVE_GC;
   type.tp_traverse = &Traverse;
   type.tp_clear = &Clear;
   type.tp_dealloc = &Deallocate;
+}
+
+void SetUpAttributes(PyTypeObject& type, PyGetSetDef* dict) {
+  type.tp_traverse = &TraverseWithDict;
+  type.tp_clear = &ClearWithDict;
+  type.tp_dictoffset = kDictOffset;
+  type.tp_basicsize = kDictOffset + static_cast<Py_ssize_t>(sizeof(PyObject*));
+  type.tp_getset = dict;
 }
 
 }  // namespace
@@ -77,23 +99,24 @@ py::custom_type_setup WithPatients(void (*finalize)(PyObject*)) {
 
 py::custom_type_setup WithAttributes() {
   return py::custom_type_setup([](PyHeapTypeObject* heap_type) {
-    PyTypeObject& type = heap_type->ht_type;
-    Setup(type);
-    type.tp_traverse = &TraverseWithDict;
-    type.tp_clear = &ClearWithDict;
-    type.tp_dictoffset = kDictOffset;
-    type.tp_basicsize = kDictOffset + static_cast<Py_ssize_t>(sizeof(PyObject*));
-    static PyGetSetDef attributes[] = {
+    static PyGetSetDef dict[] = {
         {"__dict__", &PyObject_GenericGetDict, &PyObject_GenericSetDict, nullptr, nullptr},
         {nullptr, nullptr, nullptr, nullptr, nullptr}};
-    type.tp_getset = attributes;
+    Setup(heap_type->ht_type);
+    SetUpAttributes(heap_type->ht_type, dict);
   });
 }
 
 void SetUpUntracked(PyHeapTypeObject* type) {
+  static PyGetSetDef dict[] = {{"__dict__", &AttributesOfUntracked, nullptr, nullptr, nullptr},
+                               {nullptr, nullptr, nullptr, nullptr, nullptr}};
   Setup(type->ht_type);
+  SetUpAttributes(type->ht_type, dict);
   type->ht_type.tp_alloc = &AllocateUntracked;
+  type->ht_type.tp_setattro = &SetAttributeOfUntracked;
 }
+
+void ClearAttributes(PyObject* self) { Py_CLEAR(DictOf(self)); }
 
 void Keep(py::handle keeper, py::handle kept) { py::detail::add_patient(keeper.ptr(), kept.ptr()); }
 

@@ -27,8 +27,10 @@ py::custom_type_setup WithAttributes();
 py::custom_type_setup WithPatients(void (*finalize)(PyObject*));
 
 // Objects of which there are many, and few that lead to a cycle: the collector passes them by until
-// hooks.h makes it look at one.
+// they have an attribute, or hooks.h makes it look at one. They have a __dict__.
 void SetUpUntracked(PyHeapTypeObject* type);
+// Drops the attributes of such an object.
+void ClearAttributes(PyObject* self);
 
 // The first keeps the second alive.
 void Keep(py::handle keeper, py::handle kept);

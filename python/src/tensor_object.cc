@@ -72,7 +72,8 @@ void Deallocate(PyObject* self) {
   SetPlace(*last, PlaceOf(object));
   List().pop_back();
   {
-    const py::error_scope kept;  // the destructor may run Python
+    const py::error_scope kept;  // the destructors may run Python
+    ClearAttributes(self);
     reinterpret_cast<Holder*>(&object.simple_value_holder[kHolder])->~Holder();
   }
   if (object.weakrefs != nullptr) PyObject_ClearWeakRefs(self);

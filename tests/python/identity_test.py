@@ -1,6 +1,8 @@
 """One tensor is one object, as long as somebody has it: programs ask `is`, and keep tensors by id()."""
 
+import copy
 import gc
+import pickle
 import weakref
 
 import numpy as np
@@ -86,3 +88,36 @@ def test_as_tensor_keeps_the_history():
 
 def test_a_device_of_the_cpu_is_called_cpu():
     assert str(X.device) == "cpu" and str(lz.device("cpu")) == "cpu" and f"{X.device}" == "cpu" and lz.device(str(X.device)) == X.device
+
+
+def test_tensors_have_attributes_of_their_own():
+    """As programs mark parameters; copies have them, too."""
+    layer = nn.Linear(2, 2)
+    layer.weight.no_decay = True
+    layer.bias.kind = ["bias"]
+    assert [p.__dict__ for p in layer.parameters()] == [{"no_decay": True}, {"kind": ["bias"]}]
+    copied, restored = copy.deepcopy(layer), pickle.loads(pickle.dumps(layer))
+    assert copied.weight.no_decay and restored.weight.no_decay and copied.bias.kind == ["bias"]
+    assert copied.bias.kind is not layer.bias.kind and copy.copy(layer.bias).kind is layer.bias.kind
+    x = lz.ones(2)
+    x.name_of_mine = "x"
+    assert x.add_(1) is x and x.name_of_mine == "x" and not hasattr(x * 1, "name_of_mine")
+    del x.name_of_mine
+    with pytest.raises(AttributeError, match="name_of_mine"):
+        x.name_of_mine  # noqa: B018
+    with pytest.raises(AttributeError):
+        x.shape = 3
+
+
+def test_a_tensor_in_its_own_attribute_is_freed():
+    def make(through_dict):
+        x = lz.ones(2)
+        if through_dict:
+            x.__dict__["me"] = [x]
+        else:
+            x.me = [x]
+        return weakref.ref(x)
+
+    gone = [make(False), make(True)]
+    gc.collect()
+    assert [ref() for ref in gone] == [None, None]

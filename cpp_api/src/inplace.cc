@@ -339,7 +339,7 @@ Tensor& Tensor::copy_(const Tensor& source, Locs loc) {
 Tensor& Tensor::fill_(const Scalar& value, Locs loc) {
   Call(loc, [&] {
     const lazy::Tensor t = TargetOfOne("fill_", *this);
-    AssignTo("fill_", t, lazy::Full(t.shape().dims(), In(value).As(t.dtype()), t.device()));
+    AssignTo("fill_", t, lazy::Full(t.shape().dims(), In(value).AsElement(t.dtype()), t.device()));
   });
   return *this;
 }

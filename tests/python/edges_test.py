@@ -182,3 +182,21 @@ def test_dims_of_numbers_and_powers_of_few():
     assert lz.vander(lz.tensor([True, False]), 3).tolist() == [[1, 1, 1], [0, 0, 1]] and lz.vander(x, 3, True).tolist() == [[1, 2, 4], [1, 3, 9]]
     with pytest.raises(ValueError, match="N must be 0 or more"):
         lz.vander(x, -1)
+
+
+@pytest.mark.parametrize("call", [
+    "lz.full((2,), 1e39)", "lz.full_like(h, 1e6)", "x.new_full((2,), -1e39)", "x.fill_(1e39)", "h.masked_fill(h > 0, -1e9)", "x.__setitem__(0, 1e39)",
+    "x.index_fill(0, lz.tensor([0]), 1e39)", "lz.full((2,), 1e39j)"])
+def test_a_number_beyond_the_dtype_does_not_become_infinite(call):
+    """As an element; arithmetic goes to infinity, and infinity itself is an element."""
+    names = {"lz": lz, "x": lz.ones(2), "h": lz.ones(2, dtype=lz.float16)}
+    with pytest.raises(ValueError, match=r"the number .*1e\+?\d+.* does not fit (f16|f32|c64) \(<string>:1\)"):
+        eval(call, names)
+    assert (names["x"] * 1e39).tolist() == [float("inf")] * 2
+    assert lz.full((1,), -float("inf"), dtype=lz.float16).item() == -float("inf")
+
+
+@pytest.mark.parametrize("call", [lz.linspace, lz.logspace])
+def test_bools_are_not_counted_in(call):
+    with pytest.raises(TypeError, match=f"{call.__name__}: counts in numbers, not in pred"):
+        call(0, 1, 3, dtype=lz.bool)

@@ -1,6 +1,8 @@
 #include "lazy/ops/core/number.h"
 
+#include <cmath>
 #include <cstring>
+#include <limits>
 
 #include "ir/support/wrong_type.h"
 #include "lazy/ops/core/accepts.h"
@@ -18,6 +20,19 @@ namespace {
 }
 
 }  // namespace
+
+double FiniteMax(DType dtype) {
+  switch (dtype) {
+    case DType::kF16:
+      return 65504;
+    case DType::kBF16:
+      return 0x1.fep127;
+    case DType::kF32:
+      return std::numeric_limits<float>::max();
+    default:
+      return std::numeric_limits<double>::max();
+  }
+}
 
 DType Number::TypeBeside(DType tensor) const {
   switch (kind_) {
@@ -91,6 +106,15 @@ Value Number::As(DType dtype, Overflow overflow) const {
   CheckReal(dtype);
   return is_complex() && IsComplex(dtype) ? Complex(dtype, /*constant=*/true)
                                           : Constant(as_double(), dtype);
+}
+
+Value Number::AsElement(DType dtype) const {
+  if (IsFloat(dtype) || IsComplex(dtype)) {
+    const double most = FiniteMax(IsComplex(dtype) ? hlo::PartType(dtype) : dtype);
+    const auto overflows = [most](double v) { return std::isfinite(v) && std::abs(v) > most; };
+    if (overflows(as_double()) || overflows(imag_)) ThrowDoesNotFit(Text(), dtype);
+  }
+  return As(dtype);
 }
 
 // A complex number is no element of a real dtype, unless it is a real one.

@@ -39,6 +39,9 @@ class NumberSlots {
   PooledVector<Use> uses_;
 };
 
+// The largest finite number of a float dtype that tensors compute in.
+double FiniteMax(DType dtype);
+
 // A number of the host language, with its kind: a float makes an integer tensor float, an integer
 // does not. Functions take their numbers as this; gradients and composites write 0.5.
 class Number {
@@ -62,6 +65,9 @@ class Number {
   // The number as an operand of this dtype: a user's slot, else a constant of the program. Throws
   // StatusError if it does not fit an integer dtype.
   Value As(DType dtype, Overflow overflow = Overflow::kRefuse) const;
+  // The same as an element of a tensor: a finite number beyond those of a float dtype, which would
+  // be an infinite element, does not fit either.
+  Value AsElement(DType dtype) const;
   // The same as arithmetic takes it beside the tensor: beside floats of 16 bits that have dims not
   // rounded to them.
   Value Beside(const Tensor& x) const;

@@ -30,7 +30,7 @@ Tensor Positions(absl::Span<const int64_t> dims, int64_t dim, backend::Device de
 
 Tensor Full(absl::Span<const int64_t> dims, const Number& value, std::optional<DType> dtype,
             backend::Device device) {
-  return Full(dims, value.As(dtype.value_or(value.DefaultType())), device);
+  return Full(dims, value.AsElement(dtype.value_or(value.DefaultType())), device);
 }
 
 namespace {
@@ -69,7 +69,8 @@ Tensor EmptyLike(const Tensor& x, std::optional<DType> dtype,
 }
 Tensor FullLike(const Tensor& x, const Number& value, std::optional<DType> dtype,
                 const std::optional<backend::Device>& device) {
-  return Full(x.shape().dims(), value.As(dtype.value_or(x.dtype())), device.value_or(x.device()));
+  return Full(x.shape().dims(), value.AsElement(dtype.value_or(x.dtype())),
+              device.value_or(x.device()));
 }
 Tensor Constant(double value, std::optional<DType> dtype, backend::Device device) {
   return Filled("constant", {}, value, dtype.value_or(DefaultFloat()), device);

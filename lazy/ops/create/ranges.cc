@@ -77,6 +77,8 @@ namespace {
 Tensor Between(const Tensor& start, const Tensor& end, int64_t steps, std::optional<DType> dtype) {
   if (steps < 0)
     ThrowRecordError("linspace", InvalidArgument("steps must not be negative, is ", steps));
+  if (dtype == DType::kPred)
+    ThrowRecordError("linspace", WrongType("counts in numbers, not in ", DTypeText(*dtype)));
   if (start.rank() != 0 || end.rank() != 0) {
     ThrowRecordError("linspace", InvalidArgument("start and end must be numbers or of rank 0, are ",
                                                  start.shape(), " and ", end.shape()));
@@ -122,6 +124,8 @@ namespace {
 
 Tensor Powers(const Tensor& start, const Tensor& end, int64_t steps, double base,
               std::optional<DType> dtype) {
+  if (dtype == DType::kPred)
+    ThrowRecordError("logspace", WrongType("counts in numbers, not in ", DTypeText(*dtype)));
   const bool is_complex = IsComplex(start.dtype()) || IsComplex(end.dtype());
   const DType wide = is_complex ? DType::kC128 : DType::kF64;
   const auto whole = [&](const Tensor& t) {

@@ -1,6 +1,4 @@
 // Elements replaced by a number: all of them, those under a mask, or those that are not finite.
-#include <limits>
-
 #include "lazy/ops/core/functions.h"
 #include "lazy/ops/elementwise/composite.h"
 
@@ -18,26 +16,8 @@ Tensor MaskedFill(const Tensor& x, const Tensor& mask, const Tensor& value) {
   return Where(mask, To(value, x.dtype()), x);
 }
 Tensor MaskedFill(const Tensor& x, const Tensor& mask, const Number& value) {
-  return Where(mask, value.As(x.dtype()), x);
+  return Where(mask, value.AsElement(x.dtype()), x);
 }
-
-namespace {
-
-// The largest number of a float type that tensors compute in.
-double FiniteMax(DType dtype) {
-  switch (dtype) {
-    case DType::kF16:
-      return 65504;
-    case DType::kBF16:
-      return 0x1.fep127;
-    case DType::kF32:
-      return std::numeric_limits<float>::max();
-    default:
-      return std::numeric_limits<double>::max();
-  }
-}
-
-}  // namespace
 
 Tensor NanToNum(const Tensor& x, std::optional<double> nan, std::optional<double> posinf,
                 std::optional<double> neginf) {

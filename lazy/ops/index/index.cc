@@ -320,7 +320,7 @@ namespace {
 
 // A number as elements of x, with these dims.
 Tensor Spread(const Number& value, const Tensor& x, absl::Span<const int64_t> dims) {
-  return Full(dims, value.As(x.dtype()), x.device());
+  return Full(dims, value.AsElement(x.dtype()), x.device());
 }
 
 // The part of the source that the index speaks of, which may be smaller.

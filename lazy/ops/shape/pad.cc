@@ -72,7 +72,7 @@ Tensor Pad(const Tensor& x, absl::Span<const int64_t> pad, std::string_view mode
 Tensor ConstantPadNd(const Tensor& x, absl::Span<const int64_t> pad, const Number& value) {
   const Tensor padded = Pad(x, pad, "constant", std::nullopt);
   const Tensor ones = FullConstant(Shape(DType::kPred, x.shape().dims()), 1, x.device());
-  return Where(Pad(ones, pad, "constant", std::nullopt), padded, value.As(x.dtype()));
+  return Where(Pad(ones, pad, "constant", std::nullopt), padded, value.AsElement(x.dtype()));
 }
 
 }  // namespace lazuli::lazy

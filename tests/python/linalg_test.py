@@ -184,3 +184,16 @@ def test_histograms_of_one_number_and_of_none():
                 call(lz.tensor([1.0, value]), 4).tolist()
             lz.sync(True)
     assert lz.histc(lz.tensor([float("nan"), 1.0, 2.0]), 3, 0, 3).tolist() == [0, 1, 1]
+
+
+def test_a_batch_times_a_matrix_is_one_product():
+    """As are its gradients: no matrix is repeated for each sample."""
+    x, w = (lz.tensor(np.arange(n, dtype=np.float32).reshape(dims), requires_grad=True) for n, dims in ((24, (2, 3, 4)), (20, (4, 5))))
+    y = x @ w
+    y.backward(lz.ones_like(y))
+    lz.sync()
+    assert "batch_dims" not in lz.debug.last_hlo() and lz.debug.last_hlo().count(" dot(") == 3
+    np.testing.assert_array_equal(y.detach().numpy(), np.arange(24.0).reshape(2, 3, 4) @ np.arange(20.0).reshape(4, 5))
+    np.testing.assert_array_equal(w.grad.numpy(), np.repeat(np.arange(24.0).reshape(6, 4).sum(0)[:, None], 5, 1))
+    np.testing.assert_array_equal(x.grad.numpy(), np.broadcast_to(np.arange(20.0).reshape(4, 5).sum(1), (2, 3, 4)))
+    assert (lz.ones(2, 0, 3) @ lz.ones(3, 4)).shape == (2, 0, 4) and (lz.ones(2, 3, 0) @ lz.ones(0, 4)).tolist() == [[[0.0] * 4] * 3] * 2

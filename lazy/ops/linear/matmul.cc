@@ -46,11 +46,18 @@ absl::StatusOr<Shape> MatMulOp::Infer(const Shape& x, const Shape& y) const {
 lowering::Op MatMulOp::Lower(lowering::Builder& b, lowering::Op x, lowering::Op y) const {
   absl::StatusOr<Shape> shape = MatMulShape(x.shape(), y.shape());
   if (!shape.ok()) return b.Error(shape.status());
-  const auto batch = shape->dims().first(static_cast<std::size_t>(shape->rank() - 2));
-  x = WithBatch(b, b.Convert(x, shape->dtype()), batch);
-  y = WithBatch(b, b.Convert(y, shape->dtype()), batch);
+  x = b.Convert(x, shape->dtype());
+  y = b.Convert(y, shape->dtype());
   hlo::DotAttrs attrs;
   const int64_t n = shape->rank() - 2;
+  if (y.rank() == 2) {  // one product, whose rows are those of the whole batch
+    attrs.lhs_contracting_dims = {n + 1};
+    attrs.rhs_contracting_dims = {0};
+    return b.Dot(x, y, std::move(attrs));
+  }
+  const auto batch = shape->dims().first(static_cast<std::size_t>(n));
+  x = WithBatch(b, x, batch);
+  y = WithBatch(b, y, batch);
   for (int64_t i = 0; i < n; ++i) {
     attrs.lhs_batch_dims.push_back(i);
     attrs.rhs_batch_dims.push_back(i);
@@ -67,8 +74,12 @@ Tensors MatMulOp::Vjp(const Saved& s, const Tensor& dy) const {
     grads[0] = SumToShape(Matmul(dy, Transpose(y, -1, -2)), s.shape(0));
   }
   if (s.needs(1)) {
-    const Tensor x = Conj(s.x(0));
-    grads[1] = SumToShape(Matmul(Transpose(x, -1, -2), dy), s.shape(1));
+    const auto rows = [&](const Tensor& t) {  // of the whole batch
+      if (s.shape(1).rank() > 2 || t.rank() == 2) return t;
+      return Flatten(t, 0, -2);
+    };
+    const Tensor x = rows(Conj(s.x(0)));
+    grads[1] = SumToShape(Matmul(Transpose(x, -1, -2), rows(dy)), s.shape(1));
   }
   return grads;
 }

@@ -2,7 +2,8 @@
 """Checks that every source has a CMakeLists.txt that names it, and that lists are sorted.
 
 A .cc or .h file must be named by the CMakeLists.txt of its own folder or, for a folder without one, of the nearest
-folder above it; a name there must be a file. Entries of SRCS and HDRS stand one per line, sorted. Examples and tools name
+folder above it; a name there must be a file. Options of a source are set before the library or test that has it, which would
+else compile it together with others, without the options. Entries of SRCS and HDRS stand one per line, sorted. Examples and tools name
 a program by the stem of its only source.
 
     tools/check_cmake_lists.py [ROOT]
@@ -57,9 +58,20 @@ def check_lists(root):
                         yield f"{where} names {name}, which does not exist"
 
 
+def check_options(root):
+    for top in TOPS:
+        for cmake in sorted((root / top).rglob("CMakeLists.txt")):
+            text = re.sub(r"#.*", "", cmake.read_text(encoding="utf-8"))
+            first = re.search(r"\blazuli_(library|test)\(", text)
+            for match in re.finditer(r"\bset_source_files_properties\(\s*([^)]*?)\s+PROPERTIES", text):
+                if first and match.start() > first.start() and any(
+                        re.search(rf"(?<![\w./-]){re.escape(name)}(?![\w./-])", text[:match.start()]) for name in match[1].split()):
+                    yield f"{cmake.relative_to(root)}: the options of {match[1]} come after what compiles it, and have no effect"
+
+
 def main(args):
     root = pathlib.Path(args[0] if args else pathlib.Path(__file__).parent.parent).resolve()
-    complaints = [*check_listed(root), *check_lists(root)]
+    complaints = [*check_listed(root), *check_lists(root), *check_options(root)]
     if complaints:
         print("\n".join(complaints))
     return 1 if complaints else 0

@@ -63,6 +63,12 @@ class CMakeListsTest(unittest.TestCase):
     def test_file_that_does_not_exist(self):
         self.rejects(self.library("SRCS a.cc HDRS"), "names a.cc, which does not exist")
 
+    def test_options_that_come_too_late(self):
+        files, options = self.library("SRCS a.cc HDRS", "a.cc"), "set_source_files_properties(a.cc PROPERTIES COMPILE_OPTIONS -O3)"
+        (path, text), *rest = files.items()
+        self.accepts({path: f"{options}\n{text}", **dict(rest)})
+        self.rejects({path: f"{text}\n{options}", **dict(rest)}, "the options of a.cc come after what compiles it, and have no effect")
+
     def test_program_named_by_its_stem(self):
         self.accepts({"examples/CMakeLists.txt": "lazuli_example(mnist_lenet)", "examples/mnist_lenet.cc": ""})
         self.rejects({"examples/CMakeLists.txt": "lazuli_example(mnist)", "examples/mnist_lenet.cc": ""}, "mnist_lenet.cc")

@@ -172,7 +172,15 @@ template <class T, int kLanes, class B>
       for (int lane = 0; lane < lanes; lane += 2) {
         const T *x = sums.at(i, lane), *y = sums.at(i, lane + 1);
         T* const to = sums.at(i, lane / 2);
-        for (int64_t q = 0; q < count; ++q) to[q] = x[q] + y[q];
+        int64_t q = 0;
+        for (; q + kLanes <= count; q += kLanes) {
+          Vector<T, kLanes> u, v;
+          Load(x + q, u);
+          Load(y + q, v);
+          u += v;
+          std::memcpy(to + q, &u, sizeof u);
+        }
+        for (; q < count; ++q) to[q] = x[q] + y[q];
       }
     }
     const T* total = sums.at(i, 0);
@@ -185,11 +193,54 @@ template <class T, int kLanes, class B>
   }
 }
 
+// Makes the first of kCount vectors their sum, neighbours first.
+template <int kCount, class V>
+[[gnu::always_inline]] inline void SumNeighbours(V* v) {
+  if constexpr (kCount > 1) {
+#pragma GCC unroll 8
+    for (int i = 0; i < kCount / 2; ++i) v[i] = v[2 * i] + v[2 * i + 1];
+    SumNeighbours<kCount / 2>(v);
+  }
+}
+
+// kLanes columns from j on, whose lanes are registers: the values of AddTerms and AddLanes.
+template <class T, int kLanes, class B>
+[[gnu::always_inline]] inline void RowsInRegisters(const FewRows<T, B>& t, int64_t j) {
+  using V = Vector<T, kLanes>;
+  for (int64_t i = 0; i < t.rows; ++i) {
+    const T* a = t.a + i * t.a_row;
+    const B* b = t.b + j;
+    V lanes[kLanes] = {}, y;
+    int64_t p = 0;
+    for (; p + kLanes <= t.k; p += kLanes) {
+#pragma GCC unroll 16
+      for (int lane = 0; lane < kLanes; ++lane, a += t.a_column, b += t.b_row) {
+        Load(b, y);
+        lanes[lane] += *a * y;
+      }
+    }
+    SumNeighbours<kLanes>(lanes);
+    V& sum = lanes[0];
+    for (; p < t.k; ++p, a += t.a_column, b += t.b_row) {
+      Load(b, y);
+      sum += *a * y;
+    }
+    T* const c = t.c + i * t.c_row + j * t.c_column;
+    for (int q = 0; q < kLanes; ++q) c[q * t.c_column] = sum[q];
+  }
+}
+
 template <class T, int kLanes, class B>
 [[gnu::always_inline]] inline void AllRows(const FewRows<T, B>& t, T* scratch, int64_t block) {
   constexpr int kTerms = 8;
+  // A factor that stays in the innermost cache may be read in strips, again for each row.
+  constexpr int64_t kSmall = 32768;
   const LaneSums<T> sums{scratch, kLanes, block};
-  for (int64_t j = t.begin; j < t.end; j += block) {
+  int64_t begin = t.begin;
+  if (t.k * (t.end - t.begin) * static_cast<int64_t>(sizeof(B)) <= kSmall) {
+    for (; begin + kLanes <= t.end; begin += kLanes) RowsInRegisters<T, kLanes>(t, begin);
+  }
+  for (int64_t j = begin; j < t.end; j += block) {
     const int64_t count = std::min(block, t.end - j);
     int64_t p = 0;
     for (; p + kTerms * kLanes <= t.k; p += kTerms * kLanes) {

@@ -3,7 +3,7 @@
 
     control.py [CASE...]      run by `./lz bench control`; CASE is a part of a case's name
 
-turns.py says what is measured. JAX's functions are compiled once (jit); lazuli's are traced in every call, and compiled once.
+turns.py says what is measured. The functions of both are compiled once (jit).
 """
 
 import numpy as np
@@ -18,7 +18,7 @@ def weights(of, *shapes):
 
 def both(function):
     """One function for JAX and lazuli, whose names differ: `function(of, np, loops, transforms)` gives the function of the arrays."""
-    return (lambda lz: function(lz, lz, lz.control, lz.func)), (lambda jax: function(jax, jax.numpy, jax.lax, jax))
+    return (lambda lz: lz.jit(function(lz, lz, lz.control, lz.func))), (lambda jax: function(jax, jax.numpy, jax.lax, jax))
 
 
 def recurrence(hidden, train):

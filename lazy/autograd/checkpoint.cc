@@ -14,6 +14,7 @@
 #include "lazy/tensor/site_scope.h"
 #include "lazy/tensor/status_error.h"
 #include "lazy/tensor/tape.h"
+#include "lazy/tensor/watch.h"
 
 namespace lazuli::lazy {
 namespace {
@@ -104,7 +105,11 @@ class CheckpointCall {
   Tensors Run(const Tensors& inputs) {
     Tensors saved;
     std::optional<Replay> replay;
-    if (random_) replay.emplace(DefaultGenerator(), *random_);
+    if (random_) {
+      if (Watch* const watch = Watch::Current())
+        watch->Refuse("draws the same random numbers again");
+      replay.emplace(DefaultGenerator(), *random_);
+    }
     const GradModeGuard grad(true);
     const PackHook collect = [&](const Tensor& tensor) {
       saved.push_back(tensor);

@@ -24,9 +24,13 @@ PhiloxState GeneratorState::Get() const {
   return state_;
 }
 
-PhiloxState GeneratorState::Exchange(PhiloxState state) {
+PhiloxState Generator::Exchange(PhiloxState state) {
   if (Watch* const watch = Watch::Current()) [[unlikely]]
     watch->Refuse("sets the state of a random generator");
+  return state_->Exchange(state);
+}
+
+PhiloxState GeneratorState::Exchange(PhiloxState state) {
   const std::lock_guard lock(mutex_);
   return std::exchange(state_, state);
 }

@@ -51,7 +51,8 @@ class Generator {
   uint64_t Seed();
   uint64_t initial_seed() const { return state().seed; }
   PhiloxState state() const { return state_->Get(); }
-  PhiloxState Exchange(PhiloxState state) { return state_->Exchange(state); }
+  // Returns where it was. What is recorded to be run again cannot do this.
+  PhiloxState Exchange(PhiloxState state);
   PhiloxState Reserve(int64_t numbers) { return state_->Reserve(numbers); }
   const GeneratorStatePtr& shared_state() const { return state_; }
 
@@ -67,11 +68,11 @@ class Replay {
  public:
   Replay(Generator& generator, PhiloxState state)
       : generator_(generator),
-        now_(generator.Exchange(state)),
+        now_(generator.shared_state()->Exchange(state)),
         outer_(ReplayedBy(generator).exchange(std::this_thread::get_id())) {}
   ~Replay() {
     ReplayedBy(generator_) = outer_;
-    generator_.Exchange(now_);
+    generator_.shared_state()->Exchange(now_);
   }
   Replay(const Replay&) = delete;
   Replay& operator=(const Replay&) = delete;

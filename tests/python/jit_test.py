@@ -550,3 +550,19 @@ def test_a_leaf_that_is_kept_is_not_replayed():
     for _ in range(4):
         assert f(lz.ones(2)).tolist() == [2, 2]
     assert len(kept) == 4 and f.replays == 0
+
+
+def test_loops_and_branches_are_replayed():
+    """Also such as draw random numbers, which are those of calls that are recorded."""
+    def f(x):
+        y, _ = lz.control.scan(lambda c, z: (c * 0.5 + z, c), lz.zeros(2), x)
+        y = lz.control.fori_loop(0, 3, lambda i, y: y + lz.rand(2), y)
+        return lz.control.cond(y.sum() > 100, lambda y: y * 2, lambda y: y + 1, y)
+
+    compiled = lz.compile(f)
+    lz.manual_seed(5)
+    given = [lz.full((4, 2), float(i)) for i in range(6)]
+    expected = [f(x).tolist() for x in given]
+    lz.manual_seed(5)
+    assert [compiled(x).tolist() for x in given] == expected
+    assert compiled.replays == 4

@@ -1,5 +1,8 @@
 #include "lazy/ops/activation/activation.h"
 
+#include <string_view>
+
+#include "ir/support/wrong_type.h"
 #include "lazy/ops/elementwise/elementwise.h"
 
 namespace lazuli::lazy {
@@ -20,7 +23,8 @@ Value Zero(const Tensor& x) { return Constant(0, x.dtype()); }
 Tensor Negatives(const Tensor& x) { return Where(Gt(x, Zero(x)), Zero(x), x); }
 
 // Unlike clamp's, the gradient at the bounds is 0, and that of NaN is not.
-Tensor Limited(const Tensor& x, const Value& low, const Value& high) {
+Tensor Limited(std::string_view op, const Tensor& x, const Value& low, const Value& high) {
+  if (x.dtype() == DType::kPred) ThrowRecordError(op, WrongType("takes numbers, not ", x.shape()));
   const Tensor outside = LogicalOr(Le(x, low), Ge(x, high));
   return Where(outside, ClampBetween(Detach(x), low, high), x);
 }
@@ -139,11 +143,14 @@ Tensor Hardtanh(const Tensor& x, const Number& low, const Number& high) {
     ThrowRecordError("hardtanh",
                      InvalidArgument("the lower bound ", low.Text(), " is above ", high.Text()));
   }
-  if (!IsFloat(x.dtype())) return Limited(x, low.As(x.dtype()), high.As(x.dtype()));
-  return Limited(x, low.Beside(x), high.Beside(x));
+  const bool is_float = IsFloat(x.dtype());
+  return Limited("hardtanh", x, is_float ? low.Beside(x) : low.As(x.dtype()),
+                 is_float ? high.Beside(x) : high.As(x.dtype()));
 }
 
-Tensor Relu6(const Tensor& x) { return Limited(x, Constant(0, x.dtype()), Constant(6, x.dtype())); }
+Tensor Relu6(const Tensor& x) {
+  return Limited("relu6", x, Constant(0, x.dtype()), Constant(6, x.dtype()));
+}
 
 // relu6(x + 3) / 6, but the gradient of NaN is 0.
 Tensor Hardsigmoid(const Tensor& in) {

@@ -28,6 +28,11 @@ Dims NormalizeDims(std::string_view op, absl::Span<const int64_t> dims, int64_t 
   return result;
 }
 
+void CheckShape(std::string_view op, absl::Span<const int64_t> dims, DType dtype) {
+  absl::StatusOr<Shape> shape = Shape::Make(dtype, dims);
+  if (!shape.ok()) ThrowRecordError(op, shape.status());
+}
+
 Tensor WithDim(const Tensor& x) { return x.rank() == 0 ? Reshape(x, {1}) : x; }
 
 std::pair<Tensor, Tensor> LikeDims(const Tensor& x, const std::pair<Tensor, Tensor>& results) {

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <algorithm>
+#include <string_view>
 
 #include "lazy/ops/core/functions.h"
 
@@ -29,6 +30,9 @@ inline int64_t Count(absl::Span<const int64_t> dims) {
 inline int64_t Bounded(int64_t position, int64_t low, int64_t n) {
   return std::clamp(position < 0 ? position + n : position, low, std::max(low, n));
 }
+
+// Throws unless a tensor may have these dims and the dtype.
+void CheckShape(std::string_view op, absl::Span<const int64_t> dims, DType dtype);
 
 // f(x) along a dim, which of rank 0 is its only one.
 template <class F>

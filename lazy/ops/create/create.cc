@@ -6,11 +6,6 @@
 
 namespace lazuli::lazy {
 
-void CheckShape(std::string_view op, absl::Span<const int64_t> dims, DType dtype) {
-  absl::StatusOr<Shape> shape = Shape::Make(dtype, dims);
-  if (!shape.ok()) ThrowRecordError(op, shape.status());
-}
-
 Tensor Full(absl::Span<const int64_t> dims, const Value& value, backend::Device device) {
   CheckShape("full", dims, value.shape().dtype());
   const Operand in(value);

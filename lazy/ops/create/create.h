@@ -25,7 +25,4 @@ struct PositionsOp {
   lowering::Op Lower(lowering::Builder& b) const { return b.Iota(Shape(dtype, dims), dim); }
 };
 
-// Throws unless a tensor may have these dims and the dtype.
-void CheckShape(std::string_view op, absl::Span<const int64_t> dims, DType dtype);
-
 }  // namespace lazuli::lazy

@@ -104,6 +104,7 @@ Dims ReshapedDims(std::string_view op, const Shape& x, absl::Span<const int64_t>
 Tensor Reshape(const Tensor& x, absl::Span<const int64_t> dims) {
   Dims result = ReshapedDims("reshape", x.shape(), dims);
   if (x.shape().dims() == absl::MakeConstSpan(result)) return x;
+  if (x.shape().num_elements() == 0) CheckShape("reshape", result, x.dtype());
   return Record(ReshapeOp{std::move(result)}, x);
 }
 

@@ -63,6 +63,8 @@ Tensor Permuted(const Tensor& x, Dims permutation) {
 
 // `op` names the function; none: a copy where no view is possible.
 Tensor Reshaped(const Tensor& x, Dims dims, std::string_view op = {}) {
+  // Without elements dims may be of any size beside the 0.
+  if (x.shape().num_elements() == 0) CheckShape(op.empty() ? "reshape" : op, dims, x.dtype());
   Geometry geometry = GeometryOf(x);
   std::optional<Dims> strides = ReshapedStrides(x.shape().dims(), geometry.strides, dims);
   if (!strides && op.empty()) return Record(ReshapeOp{std::move(dims)}, x);

@@ -125,8 +125,15 @@ int64_t LeafOf(const Instruction* i) {
 
 std::optional<ScalarCondition> MatchScalarCondition(const hlo::Computation& condition) {
   const Instruction* root = condition.root();
+  const Instruction* const fusion = root->opcode() == Opcode::kFusion ? root : nullptr;
+  if (fusion != nullptr) root = fusion->to_apply()->root();
   if (root->opcode() != Opcode::kCompare) return std::nullopt;
-  const Instruction *a = root->operand(0), *b = root->operand(1);
+  const auto operand = [&](int64_t k) -> const Instruction* {
+    const Instruction* i = root->operand(k);
+    const bool outside = fusion != nullptr && i->opcode() == Opcode::kParameter;
+    return outside ? fusion->operand(i->parameter_number()) : i;
+  };
+  const Instruction *a = operand(0), *b = operand(1);
   const DType dtype = a->shape().dtype();
   if (LeafOf(a) < 0 || (dtype != DType::kS32 && dtype != DType::kS64)) return std::nullopt;
   ScalarCondition result{root->attrs_as<hlo::CompareAttrs>().direction, dtype, LeafOf(a), LeafOf(b),

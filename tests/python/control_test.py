@@ -465,3 +465,11 @@ def test_a_derivative_inside_gives_the_loop_no_history():
     (by_loop,) = lz.autograd.grad(made.sum(), x)
     (by_hand,) = lz.autograd.grad(pushed(x, pushed(x, v)).sum(), x)
     assert by_loop.tolist() == by_hand.tolist() and by_loop[0].item() > 0
+
+
+def test_the_condition_of_a_counted_loop_needs_no_kernel():
+    results = control.scan(lambda c, x: (c + x, c * x), lz.zeros(4), lz.ones(6, 4))
+    lz.sync()
+    assert results[0].tolist() == [6] * 4 and results[1][5].tolist() == [5] * 4
+    control.scan(lambda c, x: (c + x, c * x), lz.zeros(4), lz.ones(7, 4))[0].tolist()
+    assert re.search(r" while .* 0 \+ \d+ thunks an iteration", lz.debug.last_optimized_hlo())

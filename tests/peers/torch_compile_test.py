@@ -432,6 +432,14 @@ def test_shared_memory():
         a.mul_(2)
         return a.unbind(0)[0], a + 1
 
+    def reshaped(a):
+        a += 0.5
+        a.transpose_(0, 1)
+        return a[:]
+
+    def behind():
+        return (torch.arange(16.0)[8:].view(2, 4),)
+
     def apart():
         x = torch.arange(8.0)
         return x[:4], x[4:]
@@ -451,7 +459,7 @@ def test_shared_memory():
             (gaps, "does not follow this view", one), (place, "by their place in memory", one), (place_alone, "by their place in memory", transposed),
             (place_alone, None, one), (replaced, "a tensor's memory is replaced", one), (repeated, "some elements in several places", one),
             (copied, "for its strides", transposed), (copied, None, one),
-            (several, "is a view of an argument and has a gradient", differentiable), (several, None, one),
+            (reshaped, "changes an argument's dims", behind), (several, "is a view of an argument and has a gradient", differentiable), (several, None, one),
             (two, "shares elements with another", apart, overlapping, apart, interleaved), (two, "shares elements with another", overlapping, apart),
             (two, None, apart, interleaved)):
         torch._dynamo.reset()

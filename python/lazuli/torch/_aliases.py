@@ -30,6 +30,8 @@ _ODD = {"unfold", "unfold_copy"} | _BY_MEMORY
 # Or be views, as the strides have it.
 _MAY_COPY = {"reshape", "reshape_as", "flatten", "ravel", "contiguous"}
 _IMAGES = {torch.nn.functional.unfold}  # not a view
+# Of the dims of a tensor, in place.
+_RESHAPERS = {"unsqueeze_", "squeeze_", "transpose_", "swapaxes_", "swapdims_", "t_"}
 _OF_SEVERAL_RESULTS = {"unbind", "split", "split_with_sizes", "chunk", "tensor_split", "hsplit",
                        "vsplit", "dsplit"}
 
@@ -88,6 +90,10 @@ def _cannot_be_followed(gm):
                 _storage(node.args[0]) in written):
             return (node, "it copies a tensor that is written to, for its strides, which "
                     "AOTAutograd does not know")
+    reshaped = [n for n in writers if _name(n) in _RESHAPERS and _storage(n) in _given(gm)]
+    if reshaped and len(reshaped) < len(writers):
+        return (reshaped[0], "it changes an argument's dims in a function that writes to tensors, "
+                "where AOTAutograd loses the argument's place in memory")
     for node in writers and _views_of_several(gm):
         return (node, "its result is a view of an argument and has a gradient, which AOTAutograd "
                 "makes a copy of")
@@ -98,10 +104,15 @@ def _cannot_be_followed(gm):
     return None
 
 
+def _given(gm):
+    """The memory of a graph's arguments."""
+    return {_storage(n) for n in gm.graph.nodes if n.op == "placeholder"} - {None}
+
+
 def _views_of_several(gm):
     """The functions of several views that results of the graph with gradients come from, if they
     are views of arguments."""
-    given = {_storage(n) for n in gm.graph.nodes if n.op == "placeholder"} - {None}
+    given = _given(gm)
     output = next(n for n in gm.graph.nodes if n.op == "output")
     found = []
     for result in output.all_input_nodes:

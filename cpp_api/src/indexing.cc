@@ -358,8 +358,10 @@ lazy::Tensor ValueOfRank(std::size_t rank, const lazy::Tensor& x, const Operand&
 
 // The value in x's dtype, of dims that broadcast to these.
 lazy::Tensor ValueFor(const lazy::Tensor& x, const Operand& value, const Dims& dims) {
-  if (value.scalar() != nullptr)
+  if (value.scalar() != nullptr) {
+    TensorAccess::ToNumber(*value.scalar()).CheckElement(x.dtype());
     return lazy::Full(dims, TensorAccess::OperandSlot(value, x.dtype()), x.device());
+  }
   return lazy::BroadcastTo(ValueOfRank(dims.size(), x, value), dims);
 }
 

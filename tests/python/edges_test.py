@@ -200,3 +200,13 @@ def test_a_number_beyond_the_dtype_does_not_become_infinite(call):
 def test_bools_are_not_counted_in(call):
     with pytest.raises(TypeError, match=f"{call.__name__}: counts in numbers, not in pred"):
         call(0, 1, 3, dtype=lz.bool)
+
+
+@pytest.mark.parametrize("call, error, message", [
+    (lambda b: F.relu6(b), TypeError, r"relu6: takes numbers, not pred\[2\]"), (lambda b: F.hardtanh(b), TypeError, r"hardtanh: takes numbers, not pred\[2\]"),
+    (lambda b: lz.ones(4, 0).unflatten(1, (2**62, 100, -1)), ValueError, r"unflatten: f32\[4,4611686018427387904,100,0\] is larger than"),
+    (lambda b: lz.ones(4, 0).reshape(2**62, 100, 0), ValueError, r"reshape: f32\[4611686018427387904,100,0\] is larger than"),
+    (lambda b: lz.ones(4, 0).view(0, 2**62), ValueError, r"view: f32\[0,4611686018427387904\] is larger than")])
+def test_what_the_call_knows_is_an_error_of_the_call(call, error, message):
+    with pytest.raises(error, match=message):
+        call(lz.tensor([True, False]))

@@ -108,13 +108,12 @@ Value Number::As(DType dtype, Overflow overflow) const {
                                           : Constant(as_double(), dtype);
 }
 
-Value Number::AsElement(DType dtype) const {
+void Number::CheckElement(DType dtype) const {
   if (IsFloat(dtype) || IsComplex(dtype)) {
     const double most = FiniteMax(IsComplex(dtype) ? hlo::PartType(dtype) : dtype);
     const auto overflows = [most](double v) { return std::isfinite(v) && std::abs(v) > most; };
     if (overflows(as_double()) || overflows(imag_)) ThrowDoesNotFit(Text(), dtype);
   }
-  return As(dtype);
 }
 
 // A complex number is no element of a real dtype, unless it is a real one.

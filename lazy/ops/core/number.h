@@ -65,9 +65,13 @@ class Number {
   // The number as an operand of this dtype: a user's slot, else a constant of the program. Throws
   // StatusError if it does not fit an integer dtype.
   Value As(DType dtype, Overflow overflow = Overflow::kRefuse) const;
-  // The same as an element of a tensor: a finite number beyond those of a float dtype, which would
-  // be an infinite element, does not fit either.
-  Value AsElement(DType dtype) const;
+  // The same as an element of a tensor.
+  Value AsElement(DType dtype) const {
+    CheckElement(dtype);
+    return As(dtype);
+  }
+  // Throws StatusError for a finite number that would be an infinite element of a float dtype.
+  void CheckElement(DType dtype) const;
   // The same as arithmetic takes it beside the tensor: beside floats of 16 bits that have dims not
   // rounded to them.
   Value Beside(const Tensor& x) const;

@@ -10,7 +10,6 @@
 #include <utility>
 
 #include "absl/strings/str_replace.h"
-#include "absl/strings/strip.h"
 
 #include "cpp_api/src/hlo_access.h"
 #include "ir/evaluator/custom_calls.h"
@@ -582,12 +581,11 @@ bool IsOpOfArrays(hlo::Opcode opcode) {
 }
 
 // The error without the opcode's name in front, which the caller says.
-absl::Status WithoutOpcode(absl::Status status, std::string_view opcode) {
-  std::string_view message = status.message();
+absl::Status WithoutOpcode(const absl::Status& status, std::string_view opcode) {
+  std::string message(status.message());
   const std::string prefix = ir::Str(opcode, ": ");
-  while (absl::ConsumePrefix(&message, prefix)) {
-  }
-  return {status.code(), message};
+  while (message.starts_with(prefix)) message.erase(0, prefix.size());
+  return absl::Status(status.code(), message);
 }
 
 lazy::ProgramPtr InstructionProgram(const std::string& name, hlo::Opcode opcode,

@@ -1,10 +1,14 @@
 #include "lazy/ops/program/call.h"
 
 #include <algorithm>
+#include <map>
+#include <mutex>
+#include <thread>
 #include <utility>
 
 #include "ir/hlo/devices/collective.h"
-#include "ir/support/thread_local.h"
+#include "ir/support/fork.h"
+#include "ir/support/runtime.h"
 #include "lazy/ops/core/functions.h"
 #include "lowering/transforms/parts.h"
 
@@ -72,7 +76,26 @@ void CheckGradient(const Program& program, absl::Span<const Operand> in) {
                                   "(with_gradient) or detach() the argument"));
 }
 
-LAZULI_FAST_THREAD_LOCAL AfterScope* innermost_after = nullptr;
+// The innermost scope of each thread that has one. Only calls with effects look.
+class AfterScopes {
+ public:
+  static AfterScopes& Get() { return ir::Runtime::Get().Of<AfterScopes>(); }
+  AfterScope* Innermost() {
+    const std::lock_guard lock(mutex_);
+    const auto found = innermost_.find(std::this_thread::get_id());
+    return found == innermost_.end() ? nullptr : found->second;
+  }
+  AfterScope* Exchange(AfterScope* scope) {
+    const std::lock_guard lock(mutex_);
+    AfterScope* const outer = std::exchange(innermost_[std::this_thread::get_id()], scope);
+    if (scope == nullptr) innermost_.erase(std::this_thread::get_id());
+    return outer;
+  }
+
+ private:
+  ir::ForkMutex mutex_;
+  std::map<std::thread::id, AfterScope*> innermost_;
+};
 
 // The results of the program's instructions, which take the place of a call and of which the
 // effects come after `before`.
@@ -174,8 +197,8 @@ Tensors Call(const ProgramPtr& program, absl::Span<const Tensor> arguments, back
   CheckGradient(*program, in);
   if (!in.empty()) device = arguments[0].device();
   Tensors before;  // without their histories
-  for (const AfterScope* scope = innermost_after; scope != nullptr && program->has_effects();
-       scope = scope->outer_) {
+  const AfterScope* scope = program->has_effects() ? AfterScopes::Get().Innermost() : nullptr;
+  for (; scope != nullptr; scope = scope->outer_) {
     for (const Tensor& tensor : scope->tensors_) {
       if (tensor.device() == device) before.push_back(Detach(tensor));
     }
@@ -186,7 +209,7 @@ Tensors Call(const ProgramPtr& program, absl::Span<const Tensor> arguments, back
 }
 
 AfterScope::AfterScope(Tensors tensors)
-    : tensors_(std::move(tensors)), outer_(std::exchange(innermost_after, this)) {}
-AfterScope::~AfterScope() { innermost_after = outer_; }
+    : tensors_(std::move(tensors)), outer_(AfterScopes::Get().Exchange(this)) {}
+AfterScope::~AfterScope() { AfterScopes::Get().Exchange(outer_); }
 
 }  // namespace lazuli::lazy

@@ -68,6 +68,7 @@ void DefineTensor(py::handle type, const LayerTensor& tensor) {
           member(LayerOf(self, type)) =
               is_parameter ? module.register_parameter(text, given, given.requires_grad())
                            : module.register_buffer(text, given);
+        OwnTensor(self, name, member(LayerOf(self, type)), is_parameter);  // and its attributes
       },
       py::is_method(type));
   const py::cpp_function remove(

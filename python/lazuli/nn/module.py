@@ -553,7 +553,7 @@ def _new_like(self, memo):
         else:
             there[name].set_data(tensor.detach().clone())
             there[name].requires_grad = tensor.requires_grad
-            vars(there[name]).update(copy.deepcopy(vars(tensor), memo))
+            vars(getattr(made, name)).update(copy.deepcopy(vars(tensor), memo))
             memo[id(tensor)] = there[name]
     return made
 

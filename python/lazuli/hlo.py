@@ -15,6 +15,7 @@ does not infer them.
 
 import builtins
 import keyword
+import operator
 import threading
 from typing import Any, List, Optional, Sequence, Tuple, Union
 
@@ -80,7 +81,11 @@ def _record(opcode: str, operands: Sequence[Any], shape: Optional[Sequence[int]]
         if given:
             shape = given[0].shape if shape is None else shape
             dtype = given[0].dtype if dtype is None else dtype
-        result = (_C.get_default_dtype() if dtype is None else dtype, tuple(shape or ()))
+        try:
+            shape = tuple(map(operator.index, shape or ()))
+        except TypeError:
+            raise TypeError(f"{opcode}: shape= takes integers, not {shape!r}") from None
+        result = (_C.get_default_dtype() if dtype is None else dtype, shape)
     made = _C._library.hlo_op(opcode, given, [(name, _text(v)) for name, v in attributes.items()],
                               result)
     return made[0] if len(made) == 1 else tuple(made)

@@ -322,6 +322,7 @@ def test_instructions_of_hlo():
 
 
 @pytest.mark.parametrize(("call", "message"), [
+    (lambda x: lz.hlo.broadcast(x, dimensions=[0], shape=[1, 1.5]), r"broadcast: shape= takes integers, not \[1, 1.5\]"),
     (lambda x: lz.hlo.transpose(x, dimension=[1, 0]), "transpose: it has no attribute dimension, only dimensions"),
     (lambda x: lz.hlo.compare(x, x), "compare: its attribute direction is missing"),
     (lambda x: lz.hlo.transpose(x, dimensions="down"), "transpose: 'down' is not a value of its attribute dimensions"),

@@ -592,8 +592,7 @@ lazy::ProgramPtr InstructionProgram(const std::string& name, hlo::Opcode opcode,
                                     const IrShapes& operands, const HloAttributes& attributes,
                                     const std::optional<HloShape>& result) {
   const auto check = [&](const absl::Status& status) {
-    if (!status.ok())
-      lazy::ThrowRecordError(name, WithoutOpcode(status, hlo::OpcodeText(opcode)));
+    if (!status.ok()) lazy::ThrowRecordError(name, WithoutOpcode(status, hlo::OpcodeText(opcode)));
   };
   auto attrs = hlo::ParseAttrs(opcode, attributes);
   check(attrs.status());

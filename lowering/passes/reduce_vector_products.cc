@@ -5,6 +5,7 @@
 #include "lowering/builder/builder.h"
 #include "lowering/passes/rewriter.h"
 #include "lowering/passes/scheduled.h"
+#include "lowering/passes/unroll_reductions.h"
 
 namespace lazuli::lowering {
 namespace {
@@ -24,14 +25,23 @@ bool IsVector(const Shape& x, const Dims& batch, const Dims& contracting) {
   return true;
 }
 
-bool IsVectorProduct(const Instruction& i) {
+bool IsDotOfFloats(const Instruction& i) {
   if (i.opcode() != Opcode::kDot) return false;
+  const DType dtype = i.shape().dtype();
+  return (dtype == DType::kF32 || dtype == DType::kF64) && i.operand(0)->shape().dtype() == dtype &&
+         i.operand(1)->shape().dtype() == dtype && i.shape().num_elements() > 0;
+}
+
+bool IsOuterProduct(const Instruction& i) {
+  const Dims& contracting = i.attrs_as<hlo::DotAttrs>().lhs_contracting_dims;
+  return std::all_of(contracting.begin(), contracting.end(),
+                     [&](int64_t d) { return i.operand(0)->shape().dim(d) == 1; });
+}
+
+bool IsVectorProduct(const Instruction& i) {
   const auto& attrs = i.attrs_as<hlo::DotAttrs>();
   const Shape &x = i.operand(0)->shape(), &y = i.operand(1)->shape();
-  const DType dtype = i.shape().dtype();
-  return (dtype == DType::kF32 || dtype == DType::kF64) && x.dtype() == dtype &&
-         y.dtype() == dtype && i.shape().num_elements() > 0 &&
-         !attrs.lhs_contracting_dims.empty() &&
+  return !attrs.lhs_contracting_dims.empty() &&
          std::is_sorted(attrs.lhs_batch_dims.begin(), attrs.lhs_batch_dims.end()) &&
          IsVector(x, attrs.lhs_batch_dims, attrs.lhs_contracting_dims) &&
          IsVector(y, attrs.rhs_batch_dims, attrs.rhs_contracting_dims);
@@ -76,8 +86,15 @@ absl::StatusOr<hlo::Computation*> Sum(hlo::Module& module, DType dtype) {
 absl::StatusOr<bool> ReduceIn(hlo::Computation* computation) {
   Rewriter rewriter(computation);
   for (Instruction* i : computation->PostOrder()) {
-    if (!IsVectorProduct(*i)) continue;
+    if (!IsDotOfFloats(*i)) continue;
     rewriter.set_origin(i);
+    if (IsOuterProduct(*i)) {
+      // A sum begins with 0, which makes a product of -0 one of 0.
+      rewriter.Replace(i, rewriter.Add(Opcode::kAdd, i->shape(),
+                                       {UnrolledDot(rewriter, *i), rewriter.Full(i->shape(), 0)}));
+      continue;
+    }
+    if (!IsVectorProduct(*i)) continue;
     Instruction* const products = Products(rewriter, *i);
     const auto& attrs = i->attrs_as<hlo::DotAttrs>();
     Dims reduced, kept;

@@ -1,4 +1,5 @@
-// Makes reductions of dots whose elements are products of two vectors.
+// Makes reductions of dots whose elements are products of two vectors, and multiplications of dots
+// whose elements are products of two numbers (outer products).
 //
 //   d = f32[b] dot(x, y), lhs_batch_dims={0}, rhs_batch_dims={0},      // x = f32[b,k], y =
 //   f32[b,k]

@@ -56,7 +56,7 @@ constexpr PassRow kPasses[] = {
     {"jitter", "Multiply floats by random factors near 1 (LAZULI_JITTER).", Make<Jitter>},
     {"join_async", "Make one instruction of what begins and ends as two.", Make<JoinAsync>},
     {"pipeline", "All target-independent passes, as backends run them.", MakePipeline},
-    {"reduce_vector_products", "Make reductions of inner products of vectors.",
+    {"reduce_vector_products", "Make reductions of inner products of vectors, multiplications of outer ones.",
      Make<ReduceVectorProducts>},
     {"simplify", "Apply the algebraic rules.", Make<Simplify>},
     {"split_complex_products", "Make products of complex numbers of real ones.",

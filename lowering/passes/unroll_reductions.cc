@@ -46,7 +46,8 @@ Instruction* TermOf(Rewriter& rewriter, Instruction* x, const Dims& along, int64
   for (int64_t d = 0; d < shape.rank(); ++d) {
     if (!absl::c_linear_search(along, d)) kept.push_back(shape.dim(d));
   }
-  return rewriter.Reshape(rewriter.Add(Opcode::kSlice, part, {x}, slice), kept);
+  const bool is_all = part.dims() == shape.dims();
+  return rewriter.Reshape(is_all ? x : rewriter.Add(Opcode::kSlice, part, {x}, slice), kept);
 }
 
 std::optional<Opcode> SmallMonoid(const Instruction& i) {
@@ -109,6 +110,8 @@ Dims PlacesOf(const Shape& operand, const Dims& batch, const Dims& summed, int64
   return places;
 }
 
+}  // namespace
+
 Instruction* UnrolledDot(Rewriter& rewriter, const Instruction& dot) {
   const auto& attrs = dot.attrs_as<hlo::DotAttrs>();
   Instruction *const x = dot.operand(0), *const y = dot.operand(1);
@@ -129,8 +132,6 @@ Instruction* UnrolledDot(Rewriter& rewriter, const Instruction& dot) {
   }
   return sum;
 }
-
-}  // namespace
 
 bool UnrollsReduction(const Instruction& i) { return SmallMonoid(i) || IsSmallDot(i); }
 

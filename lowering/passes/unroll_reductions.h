@@ -8,11 +8,15 @@
 #pragma once
 
 #include "lowering/passes/pass.h"
+#include "lowering/passes/rewriter.h"
 
 namespace lazuli::lowering {
 
 // Whether it writes this one out.
 bool UnrollsReduction(const hlo::Instruction& instruction);
+
+// The sum of a dot's products, term by term, as elementwise work.
+hlo::Instruction* UnrolledDot(Rewriter& rewriter, const hlo::Instruction& dot);
 
 // Those of one computation; whether there were any.
 bool UnrollReductionsIn(hlo::Computation* computation);

@@ -44,6 +44,20 @@ TEST(ReduceVectorProductsTest, DimensionsArePairedAsTheAttributesSay) {
     })");
 }
 
+TEST(ReduceVectorProductsTest, OuterProductsAreMultiplications) {
+  ExpectPass(ReduceVectorProducts(), R"(
+    ENTRY main {
+      x = f32[64,30,1] parameter(0)
+      y = f32[64,1,40] parameter(1)
+      // CHECK:      [[X:%[a-z.0-9]+]] = f32[64,30,40] broadcast({{.*}}), dimensions={0,1}
+      // CHECK:      [[Y:%[a-z.0-9]+]] = f32[64,30,40] broadcast({{.*}}), dimensions={0,2}
+      // CHECK:      [[P:%[a-z.0-9]+]] = f32[64,30,40] multiply([[X]], [[Y]])
+      // CHECK:      ROOT {{.*}} = f32[64,30,40] add([[P]], {{.*}})
+      ROOT d = f32[64,30,40] dot(x, y), lhs_batch_dims={0}, rhs_batch_dims={0},
+               lhs_contracting_dims={2}, rhs_contracting_dims={1}
+    })");
+}
+
 TEST(ReduceVectorProductsTest, ProductsWithAMatrixStay) {
   ExpectNoChange(ReduceVectorProducts(), R"(
     ENTRY main {

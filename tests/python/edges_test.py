@@ -206,7 +206,21 @@ def test_bools_are_not_counted_in(call):
     (lambda b: F.relu6(b), TypeError, r"relu6: takes numbers, not pred\[2\]"), (lambda b: F.hardtanh(b), TypeError, r"hardtanh: takes numbers, not pred\[2\]"),
     (lambda b: lz.ones(4, 0).unflatten(1, (2**62, 100, -1)), ValueError, r"unflatten: f32\[4,4611686018427387904,100,0\] is larger than"),
     (lambda b: lz.ones(4, 0).reshape(2**62, 100, 0), ValueError, r"reshape: f32\[4611686018427387904,100,0\] is larger than"),
+    (lambda b: lz.ones(2).new_empty_strided((2**62,), (0,)), ValueError, r"as_strided: f32\[4611686018427387904\] is larger than"),
+    (lambda b: lz.ones(5, 8, 3).mvlgamma(2**31), ValueError, r"mvlgamma: f64\[5,8,3,2147483648\] is larger than"),
     (lambda b: lz.ones(4, 0).view(0, 2**62), ValueError, r"view: f32\[0,4611686018427387904\] is larger than")])
 def test_what_the_call_knows_is_an_error_of_the_call(call, error, message):
     with pytest.raises(error, match=message):
         call(lz.tensor([True, False]))
+
+
+def test_gradients_at_the_edges():
+    """Of frexp of floats of 8 bits, and of a result without elements."""
+    x = lz.tensor([1.5, -3.0], dtype=lz.float32).to(lz.float8_e4m3fn).requires_grad_()
+    mantissa, exponent = lz.frexp(x)
+    mantissa.float().sum().backward()
+    assert mantissa.float().tolist() == [0.75, -0.75] and exponent.tolist() == [1, 2] and x.grad.float().tolist() == [0.5, 0.25]
+    y = lz.ones(1, 5, 2, requires_grad=True)
+    z = F.max_unpool1d(y, lz.zeros(1, 5, 2, dtype=lz.int64), 1, padding=1)
+    z.sum().backward()
+    assert z.shape == (1, 5, 0) and (y.grad == 0).all()

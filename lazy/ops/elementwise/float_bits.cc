@@ -128,7 +128,9 @@ std::array<lowering::Op, 2> FrexpOp::Lower(lowering::Builder& b, lowering::Op in
 
 Tensors FrexpOp::Vjp(const Saved& s, absl::Span<const Tensor> dys) const {
   if (!dys[0].defined()) return {Tensor()};
-  return {Ldexp(dys[0], -s.y(1))};
+  const DType dtype = dys[0].dtype();
+  const DType wide = Promote(dtype, DType::kS32) ? dtype : DType::kF32;  // of 8 bits
+  return {To(Ldexp(To(dys[0], wide), -s.y(1)), dtype)};
 }
 
 std::pair<Tensor, Tensor> Frexp(const Tensor& x) {

@@ -42,6 +42,7 @@ Tensor Unpooled(std::string_view op, const Tensor& x, const Tensor& indices, con
   Dims flat(x.shape().dims().begin(), x.shape().dims().end() - n), whole = flat;
   flat.push_back(count);
   whole.insert(whole.end(), sizes.begin(), sizes.end());
+  if (count == 0) return Reshape(Narrow(Flatten(x, -n), -1, 0, 0), whole);
   const Tensor zeros = FullConstant(Shape(x.dtype(), flat), 0, x.device());
   return Reshape(Scatter(zeros, -1, Flatten(indices, -n), Flatten(x, -n)), whole);
 }

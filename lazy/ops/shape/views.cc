@@ -427,6 +427,7 @@ Tensor AsStridedView(const Tensor& x, absl::Span<const int64_t> size,
                                      Join(stride, ", "), ") and offset ", offset,
                                      " are out of bounds for memory of ", count, " elements"));
   }
+  CheckShape("as_strided", size, x.dtype());
   const Shape shape(x.dtype(), size);
   Geometry geometry{Dims(stride.begin(), stride.end()), offset};
   if (!HasOwnHistory(x)) return Restrided(x, shape, std::move(geometry));

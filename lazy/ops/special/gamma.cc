@@ -6,6 +6,7 @@
 #include <numbers>
 
 #include "ir/support/wrong_type.h"
+#include "lazy/ops/core/dims.h"
 #include "lazy/ops/core/wide.h"
 #include "lazy/ops/elementwise/composite.h"
 #include "lazy/ops/elementwise/in_double.h"
@@ -130,6 +131,9 @@ Tensor Mvlgamma(const Tensor& in, int64_t p) {
   const Tensor x = Floating(in);
   if (!IsFloat(x.dtype()))
     ThrowRecordError("mvlgamma", WrongType("takes real numbers, not ", in.shape()));
+  Dims terms = DimsOf(x.shape());
+  terms.push_back(p);
+  CheckShape("mvlgamma", terms, DType::kF64);
   const auto n = static_cast<double>(p);
   return InWide(x, [&](const Tensor& wide) {
     const Tensor less = Arange(p, wide.dtype(), x.device()) * 0.5;

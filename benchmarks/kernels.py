@@ -33,6 +33,9 @@ def cases():
     add("gradient of 1M x 64 x 1", [(1_000_000, 64), (1_000_000, 1)], lambda t: lambda x, r: x.T @ r)
     add("one query of 16 x 1024 x 64", [(16, 1, 64), (16, 1024, 64), (16, 1024, 64)],
         lambda t: attention(lambda s: s.softmax(-1)), lambda jax: attention(jax.nn.softmax))
+    for name, heads, n in (("short", 96, 128), ("1k", 8, 1024), ("2k", 8, 2048)):
+        add(f"attention of {name}", [(heads, n, 64)] * 3, lambda t: attention(lambda s: s.softmax(-1)),
+            lambda jax: attention(jax.nn.softmax))
     add("sum over dim 0", [(4096, 1024)], lambda t: lambda x: x.sum(0))
     add("sum over the middle", [(64, 256, 256)], lambda t: lambda x: x.sum(1))
     add("sum over dim 1", [(4096, 1024)], lambda t: lambda x: x.sum(1))

@@ -10,6 +10,7 @@
 #include "backend/cpu/narrow_products.h"
 #include "backend/cpu/passes/assign_layouts.h"
 #include "backend/cpu/passes/fold_kernel_reverse.h"
+#include "backend/cpu/passes/fuse_attention.h"
 #include "backend/cpu/passes/read_narrow_factors.h"
 #include "backend/cpu/runtime/library.h"
 #include "ir/evaluator/dynamic_sizes.h"
@@ -54,6 +55,8 @@ void AddCpuPipeline(lowering::PassPipeline& pipeline, const OpFilter& filter) {
   // as they stand. And before fusion: a loop takes in what would otherwise become kernels of their
   // own.
   if (KernelsAvailable()) pipeline.Add<lowering::FuseLoops>(Target(filter));
+  // Before what changes products and softmax one by one.
+  if (filter.empty()) pipeline.Add<FuseAttention>();
   pipeline.Add<lowering::SplitComplexProducts>();
   // Before layouts, which the widened products want, too.
   pipeline.Add<lowering::WidenProducts>(MultipliesNarrow);
@@ -77,6 +80,8 @@ void RegisterCpuPasses() {
       [] { return std::make_unique<AssignLayouts>(); });
   add("cpu_fold_kernel_reverse", "Let convolutions flip their kernels.",
       [] { return std::make_unique<FoldKernelReverse>(); });
+  add("cpu_fuse_attention", "Make one kernel of attention, and one of its gradient.",
+      [] { return std::make_unique<FuseAttention>(); });
   add("cpu_read_narrow_factors", "Let products with few rows read narrow factors.",
       [] { return std::make_unique<ReadNarrowFactors>(WidensAsItReads); });
   add("cpu_fuse_loops", "Make kernels of small loops.",

@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "backend/cpu/attention_spec.h"
 #include "backend/cpu/chain_thunks.h"
 #include "backend/cpu/codegen/kernel.h"
 #include "backend/cpu/convolution_spec.h"
@@ -56,8 +57,8 @@ bool SameMemoryOrder(const Shape& a, const Shape& b) {
   return true;
 }
 
-// Why an instruction got no thunk of its own, so that the evaluator must run it: a sentence without its
-// end. Empty if it got one.
+// Why an instruction got no thunk of its own, so that the evaluator must run it: a sentence without
+// its end. Empty if it got one.
 using Reason = std::string;
 const char kDone[] = "";
 
@@ -69,6 +70,12 @@ Reason NoKernel(const Instruction& i) {
 Reason NoCall(const Instruction& i) {
   return Str("there is no library call for ", i.operand(0)->shape(), " and ",
              i.operand(1)->shape());
+}
+
+// A fusion of which a kernel is not compiled but chosen.
+bool IsCustom(const Instruction& fusion) {
+  return fusion.to_apply()->IsFusion() &&
+         fusion.attrs_as<hlo::FusionAttrs>().kind == hlo::FusionKind::kCustom;
 }
 
 // How an instruction runs a computation.
@@ -111,6 +118,7 @@ class ThunkEmitter {
   bool IsForSortsOnly(const Instruction& i) const;
   bool EmitAlias(const Instruction& i);
   Reason EmitFusion(const Instruction& i);
+  Reason EmitAttention(const Instruction& i);
   Reason EmitCopy(const Instruction& i);
   absl::StatusOr<Reason> EmitDot(const Instruction& i);
   // An equal one of before, or a new one.
@@ -279,7 +287,7 @@ absl::Status ThunkEmitter::CompileFusions() {
   std::vector<const hlo::Computation*> bodies;
   for (const hlo::Computation* computation : scheduled_.callees_first()) {
     for (const Instruction* i : computation->PostOrder()) {
-      if (i->opcode() != Opcode::kFusion || !i->to_apply()->IsFusion()) continue;
+      if (i->opcode() != Opcode::kFusion || !i->to_apply()->IsFusion() || IsCustom(*i)) continue;
       if (IsForSortsOnly(*i)) continue;
       fusions.push_back(i);
       bodies.push_back(i->to_apply());
@@ -398,6 +406,7 @@ bool ThunkEmitter::EmitAlias(const Instruction& i) {
 }
 
 Reason ThunkEmitter::EmitFusion(const Instruction& i) {
+  if (IsCustom(i)) return EmitAttention(i);
   const auto found = kernels_.find(&i);
   if (found == kernels_.end())
     return "the program that it came with orders it among other instructions";
@@ -410,6 +419,19 @@ Reason ThunkEmitter::EmitFusion(const Instruction& i) {
     program_.stats.reorders += inner->opcode() == Opcode::kCopy &&
                                !SameMemoryOrder(inner->shape(), inner->operand(0)->shape());
   }
+  return kDone;
+}
+
+Reason ThunkEmitter::EmitAttention(const Instruction& i) {
+  const Leaves operands = RowMajorOperands(i);
+  Leaves results = NewLeaves(i.shape());
+  std::optional<AttentionSpec> spec =
+      PlanAttention(i, operands, results, program_.options.num_threads);
+  if (!spec) return "its computation is not attention as the kernel knows it";
+  spec->scratch = NewBuffer(AttentionScratch(*spec));
+  Emit(MakeAttentionThunk(i, *std::move(spec)));
+  leaves_[&i] = std::move(results);
+  ++program_.stats.library_calls;
   return kDone;
 }
 

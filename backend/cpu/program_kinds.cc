@@ -1,6 +1,7 @@
 #include "backend/cpu/program_kinds.h"
 
 #include "backend/cpu/codegen/kernel.h"
+#include "backend/cpu/runtime/attention.h"
 #include "backend/cpu/runtime/chain_thunk.h"
 #include "backend/cpu/runtime/copy_thunk.h"
 #include "backend/cpu/runtime/cumulative_thunk.h"
@@ -24,16 +25,13 @@ namespace {
 
 ProgramKinds MakeKinds() {
   return {.engine = Str(KernelEngineAndHost(), ", ", LibraryEngine()),
-          .thunks = {CallThunkKind(),         ChainThunkKind(),
-                     ConditionalThunkKind(),  ConvolutionThunkKind(),
-                     CopyThunkKind(),         CumulativeThunkKind(),
-                     DynamicSliceThunkKind(), DynamicUpdateSliceThunkKind(),
-                     EvaluatorThunkKind(),    FftThunkKind(),
-                     GatherThunkKind(),       IndexCheckThunkKind(),
-                     KernelThunkKind(),       MatmulThunkKind(),
-                     PackingThunkKind(),      PhiloxThunkKind(),
-                     ScatterThunkKind(),      SortThunkKind(),
-                     TableThunkKind(),        TopKThunkKind(),
+          .thunks = {AttentionThunkKind(),   CallThunkKind(),         ChainThunkKind(),
+                     ConditionalThunkKind(), ConvolutionThunkKind(),  CopyThunkKind(),
+                     CumulativeThunkKind(),  DynamicSliceThunkKind(), DynamicUpdateSliceThunkKind(),
+                     EvaluatorThunkKind(),   FftThunkKind(),          GatherThunkKind(),
+                     IndexCheckThunkKind(),  KernelThunkKind(),       MatmulThunkKind(),
+                     PackingThunkKind(),     PhiloxThunkKind(),       ScatterThunkKind(),
+                     SortThunkKind(),        TableThunkKind(),        TopKThunkKind(),
                      WhileThunkKind()},
           .parts = {KernelPartKind(), PlannedCallKind()}};
 }

@@ -45,10 +45,13 @@ class Case:
 class Products(Case):
     """A call of scaled_dot_product_attention()."""
 
-    def __init__(self, seed, number):
+    def __init__(self, seed, number, long=False):
         super().__init__(seed, number)
         batch = tuple(self.size() for _ in range(self.rng.choice([0, 1, 2, 2, 2])))
         length, keys, width, values = self.size(), self.size(), self.size(0.05), self.size(0.05)
+        if long:  # enough for a kernel of its own
+            batch = tuple(max(n, 1) for n in batch[:2])
+            length, keys, width, values = (self.rng.choice(sizes) for sizes in ((130, 150, 200), (128, 131, 260), (3, 8, 20), (3, 16, 20)))
         groups = self.rng.choice([1, 2]) if len(batch) == 2 and self.chance(0.3) else 0
         self.gqa = groups > 0
         shared = (batch[0], max(batch[1], 1)) if self.gqa else batch

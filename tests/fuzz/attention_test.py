@@ -54,6 +54,30 @@ def test_is_what_the_definition_gives(kind, run):
             np.testing.assert_allclose(got.detach().numpy(), expected, rtol=1e-9, atol=1e-9, err_msg=what)
 
 
+def test_long_sequences_are_one_kernel_each_way():
+    for number in range(CASES // 12):
+        case = attention.Products(SEED, number, long=True)
+        made = products(case, "cpu:0")
+        values = [x.detach().numpy() for x in made]
+        assert lz.debug.last_optimized_hlo().count("kind=kCustom") == 2, case.name
+        for i, (got, expected) in enumerate(zip(values, case.expected(), strict=True)):
+            np.testing.assert_allclose(got, expected, rtol=1e-9, atol=1e-9, err_msg=f"{case.name}, result {i}")
+
+
+def test_numbers_that_are_not_finite_show_as_they_do_without_the_kernel():
+    """Skipped keys and scaled sums among them: what the interpreter gives is NaN or infinite in the same places."""
+    for number in range(CASES // 12):
+        case = attention.Products(SEED, 1000 + number, long=True)
+        case.attn_mask = None if case.causal else case.attn_mask
+        for name in ("q", "k", "v", "dy"):
+            array = getattr(case, name)
+            for _ in range(case.rng.choice([0, 0, 1, 2])):
+                array[tuple(case.rng.randrange(n) for n in array.shape)] = case.rng.choice([np.nan, np.inf, -np.inf, 0.0])
+        made, expected = ([x.detach().numpy() for x in products(case, device)] for device in ("cpu:0", "interpreter:0"))
+        for i, (got, want) in enumerate(zip(made, expected, strict=True)):
+            np.testing.assert_allclose(got, want, rtol=1e-9, atol=1e-9, err_msg=f"{case.name}, result {i}")
+
+
 def test_hidden_rows_leave_shared_weights_finite():
     """A padded sample beside others, in both layers of a transformer."""
     lz.manual_seed(0)

@@ -1,0 +1,31 @@
+// StridedView: where the elements of a value lie in the array that it is made of, through
+// transposes, broadcasts, reshapes and slices.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "ir/hlo/module.h"
+
+namespace lazuli::cpu {
+
+struct StridedView {
+  // A dimension is a list of these, the slowest first: after a reshape it may have several.
+  struct Run {
+    int64_t size = 1, stride = 0;
+    bool operator==(const Run&) const = default;
+  };
+  using Axis = std::vector<Run>;
+
+  hlo::Instruction* base = nullptr;  // row-major
+  int64_t offset = 0;
+  std::vector<Axis> axes;  // of the value
+  double scale = 1;        // element = scale * base[...]
+};
+
+// With `scales`, also through products with a constant of one value.
+StridedView ViewOf(hlo::Instruction* value, bool scales);
+// Neighbours that are one run as one, and none of size 1.
+StridedView::Axis Joined(const StridedView::Axis& axis);
+
+}  // namespace lazuli::cpu

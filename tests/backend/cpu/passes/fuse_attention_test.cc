@@ -1,0 +1,123 @@
+#include "backend/cpu/passes/fuse_attention.h"
+
+#include <string>
+
+#include <gtest/gtest.h>
+
+#include "ir/support/str.h"
+#include "tests/support/pass_test.h"
+
+namespace lazuli::cpu {
+namespace {
+
+constexpr std::string_view kReducers = R"(
+    largest { a = f32[] parameter(0)  b = f32[] parameter(1)  ROOT r = f32[] maximum(a, b) }
+    sum { a = f32[] parameter(0)  b = f32[] parameter(1)  ROOT r = f32[] add(a, b) }
+)";
+
+// Weights of logits `x`, whose dims are {2, 128, 160}.
+constexpr std::string_view kWeights = R"(
+      zero = f32[] constant(0)
+      none = f32[] constant(-inf)
+      m = f32[2,128] reduce(x, none), dimensions={2}, to_apply=largest
+      mb = f32[2,128,160] broadcast(m), dimensions={0,1}
+      c = f32[2,128,160] subtract(x, mb)
+      e = f32[2,128,160] exponential(c)
+      l = f32[2,128] reduce(e, zero), dimensions={2}, to_apply=sum
+      lb = f32[2,128,160] broadcast(l), dimensions={0,1}
+      w = f32[2,128,160] divide(e, lb)
+)";
+
+TEST(FuseAttentionTest, ProductsAroundASoftmaxAreOneFusion) {
+  ExpectPass(FuseAttention(), Str(kReducers, R"(
+    // CHECK-LABEL: ENTRY
+    // CHECK-NOT:   dot(
+    // CHECK:       ROOT {{.*}} = f32[2,128,8] fusion({{.*}}), kind=kCustom
+    ENTRY main {
+      q = f32[2,128,16] parameter(0)
+      k = f32[2,160,16] parameter(1)
+      v = f32[2,160,8] parameter(2)
+      seen = pred[2,160] parameter(3)
+      bias = f32[128,160] parameter(4)
+      s = f32[2,128,160] dot(q, k), lhs_batch_dims={0}, rhs_batch_dims={0},
+          lhs_contracting_dims={2}, rhs_contracting_dims={2}
+      quarter = f32[] constant(0.25)
+      scale = f32[2,128,160] broadcast(quarter), dimensions={}
+      scaled = f32[2,128,160] multiply(s, scale)
+      wide = f32[2,128,160] broadcast(bias), dimensions={1,2}
+      biased = f32[2,128,160] add(wide, scaled)
+      shown = pred[2,128,160] broadcast(seen), dimensions={0,2}
+      low = f32[] constant(-1e30)
+      hidden = f32[2,128,160] broadcast(low), dimensions={}
+      x = f32[2,128,160] select(shown, biased, hidden)
+)",
+                                  kWeights, R"(
+      ROOT y = f32[2,128,8] dot(w, v), lhs_batch_dims={0}, rhs_batch_dims={0},
+          lhs_contracting_dims={2}, rhs_contracting_dims={1}
+    })"));
+}
+
+constexpr std::string_view kProducts = R"(
+      q = f32[2,128,16] parameter(0)
+      k = f32[2,160,16] parameter(1)
+      v = f32[2,160,8] parameter(2)
+      dy = f32[2,128,8] parameter(3)
+      x = f32[2,128,160] dot(q, k), lhs_batch_dims={0}, rhs_batch_dims={0},
+          lhs_contracting_dims={2}, rhs_contracting_dims={2}
+)";
+constexpr std::string_view kGradient = R"(
+      y = f32[2,128,8] dot(w, v), lhs_batch_dims={0}, rhs_batch_dims={0},
+          lhs_contracting_dims={2}, rhs_contracting_dims={1}
+      dw = f32[2,128,160] dot(dy, v), lhs_batch_dims={0}, rhs_batch_dims={0},
+          lhs_contracting_dims={2}, rhs_contracting_dims={2}
+      t = f32[2,128,160] multiply(dw, w)
+      mean = f32[2,128] reduce(t, zero), dimensions={2}, to_apply=sum
+      means = f32[2,128,160] broadcast(mean), dimensions={0,1}
+      d = f32[2,128,160] subtract(dw, means)
+      ds = f32[2,128,160] multiply(w, d)
+      dq = f32[2,128,16] dot(ds, k), lhs_batch_dims={0}, rhs_batch_dims={0},
+          lhs_contracting_dims={2}, rhs_contracting_dims={1}
+      dk = f32[2,16,160] dot(q, ds), lhs_batch_dims={0}, rhs_batch_dims={0},
+          lhs_contracting_dims={1}, rhs_contracting_dims={1}
+      dv = f32[2,160,8] dot(w, dy), lhs_batch_dims={0}, rhs_batch_dims={0},
+          lhs_contracting_dims={1}, rhs_contracting_dims={1}
+)";
+
+TEST(FuseAttentionTest, TheGradientIsAnotherFusionThatKnowsTheSumsOfRows) {
+  ExpectPass(FuseAttention(), Str(kReducers, R"(
+    // CHECK-LABEL: ENTRY
+    // CHECK-NOT:   dot(
+    // CHECK-DAG:   [[F:%fusion[.0-9]*]] = (f32[2,128,8], f32[2,128], f32[2,128]) fusion(%q, %k, %v)
+    // CHECK-DAG:   [[L:%[a-z0-9.-]+]] = f32[2,128] get-tuple-element([[F]]), index=1
+    // CHECK-DAG:   [[D:%[a-z0-9.-]+]] = f32[2,128] get-tuple-element([[F]]), index=2
+    // CHECK-DAG:   (f32[2,128,16]{{.*}} fusion(%q, %k, %v, %dy, [[L]], [[D]])
+    ENTRY main {)",
+                                  kProducts, kWeights, kGradient, R"(
+      ROOT r = (f32[2,128,8], f32[2,128,16], f32[2,16,160], f32[2,160,8]) tuple(y, dq, dk, dv)
+    })"));
+}
+
+TEST(FuseAttentionTest, WeightsThatSomebodyReadsStay) {
+  for (const char* results :
+       {"f32[2,128,160]) tuple(y, dq, dk, dv, w)", "f32[2,128,160]) tuple(y, dq, dk, dv, ds)",
+        "f32[2,128]) tuple(y, dq, dk, dv, l)"}) {
+    ExpectNoChange(
+        FuseAttention(),
+        Str(kReducers, "ENTRY main {", kProducts, kWeights, kGradient,
+            "ROOT r = (f32[2,128,8], f32[2,128,16], f32[2,16,160], f32[2,160,8], ", results, " }"));
+  }
+}
+
+// Two products and a kernel between them are faster.
+TEST(FuseAttentionTest, ShortSequencesStay) {
+  std::string text = Str(kReducers, "ENTRY main {", kProducts, kWeights, R"(
+      ROOT y = f32[2,128,8] dot(w, v), lhs_batch_dims={0}, rhs_batch_dims={0},
+          lhs_contracting_dims={2}, rhs_contracting_dims={1}
+    })");
+  ExpectPass(FuseAttention(), text);
+  for (std::size_t at; (at = text.find("128")) != std::string::npos;) text.replace(at, 3, "32");
+  ExpectNoChange(FuseAttention(), text);
+}
+
+}  // namespace
+}  // namespace lazuli::cpu

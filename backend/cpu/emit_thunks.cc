@@ -30,6 +30,7 @@
 #include "backend/runtime/evaluator_thunk.h"
 #include "backend/runtime/fallback.h"
 #include "ir/evaluator/dynamic_sizes.h"
+#include "ir/support/parallel_for.h"
 #include "ir/support/status.h"
 #include "ir/types/leaves.h"
 #include "lowering/passes/scheduled.h"
@@ -425,8 +426,8 @@ Reason ThunkEmitter::EmitFusion(const Instruction& i) {
 Reason ThunkEmitter::EmitAttention(const Instruction& i) {
   const Leaves operands = RowMajorOperands(i);
   Leaves results = NewLeaves(i.shape());
-  std::optional<AttentionSpec> spec =
-      PlanAttention(i, operands, results, program_.options.num_threads);
+  std::optional<AttentionSpec> spec = PlanAttention(
+      i, operands, results, std::min<int64_t>(program_.options.num_threads, NumThreads()));
   if (!spec) return "its computation is not attention as the kernel knows it";
   spec->scratch = NewBuffer(AttentionScratch(*spec));
   Emit(MakeAttentionThunk(i, *std::move(spec)));

@@ -20,6 +20,8 @@ using Roles = std::vector<int64_t>;
 constexpr double kNone = -std::numeric_limits<double>::infinity();
 // Steps between a product and softmax, and operations that masks are made of.
 constexpr int kMostSteps = 16;
+// Instructions that are looked at for steps: either operand of a sum may lead to the product.
+constexpr int kMostTried = 64;
 
 std::size_t At(int64_t i) { return static_cast<std::size_t>(i); }
 bool Has(const Roles& roles, int64_t role) {
@@ -165,7 +167,7 @@ class PatternMatcher {
 
   // From softmax's operand inwards to the product. The first step is the innermost.
   bool ParseSteps(Instruction* x, int depth) {
-    if (depth > kMostSteps) return false;
+    if (depth > kMostSteps || ++tried_ > kMostTried) return false;
     const std::size_t count = p_.steps.size(), inside = p_.inside.size();
     Inside(x);
     if (x->opcode() == Opcode::kDot) {
@@ -412,11 +414,14 @@ class PatternMatcher {
     return AddStep(step, to, depth + 1) && AddStep(other, to, depth + 1);
   }
   bool CanRead(Instruction* array) const {
-    return p_.MatrixOf(ViewOf(array, /*scales=*/false), p_.WeightRoles(), p_.row_role, p_.key_role)
-        .has_value();
+    // A condition of a select may be one for all elements.
+    return array->shape().rank() == p_.inner_role() &&
+           p_.MatrixOf(ViewOf(array, /*scales=*/false), p_.WeightRoles(), p_.row_role, p_.key_role)
+               .has_value();
   }
 
   AttentionPattern p_;
+  int tried_ = 0;
 };
 
 // A position along a dimension of a plane: iota + shift.

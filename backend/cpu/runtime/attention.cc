@@ -87,9 +87,8 @@ struct AttentionCut {
     const double work = static_cast<double>(spec.batch) * static_cast<double>(spec.rows) *
                         static_cast<double>(spec.keys) *
                         static_cast<double>(spec.depth + spec.width);
-    workers =
-        WorkersFor(std::min(parts, static_cast<int64_t>(std::min(work / kThreadWork, 4096.0)) + 1),
-                   spec.threads);
+    const auto worth = static_cast<int64_t>(std::min(work / kThreadWork, 4096.0)) + 1;
+    workers = std::min({parts, worth, spec.threads});
     if (spec.is_gradient) sums = RoundUp(spec.keys * (depth + width), 64);
     per_worker = spec.is_gradient ? GradientScratch<T>(spec, *this, nullptr).elements
                                   : ForwardScratch<T>(spec, *this, nullptr).elements;

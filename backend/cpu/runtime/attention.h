@@ -54,7 +54,7 @@ struct AttentionSpec {
   AttentionArray largest, divisor;  // [rows, 1]: weights are exp(score - largest) / divisor
   bool is_gradient = false;         // reads the gradient of the result, largest and divisor
   AttentionArray dresult, dquery, dkey, dvalue;
-  int64_t threads = 1;  // at most
+  int64_t threads = 1;  // at most: scratch memory has room for so many
   BufferId scratch = -1;
   LAZULI_ATTRS(dtype, batch, rows, keys, depth, width, query_scale, key_scale, steps, safe, query,
                key, value, result, largest, divisor, is_gradient, dresult, dquery, dkey, dvalue,

@@ -108,6 +108,25 @@ TEST(FuseAttentionTest, WeightsThatSomebodyReadsStay) {
   }
 }
 
+TEST(FuseAttentionTest, AConditionForAllElementsIsNoMask) {
+  ExpectNoChange(FuseAttention(), Str(kReducers, R"(
+    ENTRY main {
+      q = f32[2,128,16] parameter(0)
+      k = f32[2,160,16] parameter(1)
+      v = f32[2,160,8] parameter(2)
+      seen = pred[] parameter(3)
+      s = f32[2,128,160] dot(q, k), lhs_batch_dims={0}, rhs_batch_dims={0},
+          lhs_contracting_dims={2}, rhs_contracting_dims={2}
+      low = f32[] constant(-1e30)
+      hidden = f32[2,128,160] broadcast(low), dimensions={}
+      x = f32[2,128,160] select(seen, s, hidden)
+)",
+                                      kWeights, R"(
+      ROOT y = f32[2,128,8] dot(w, v), lhs_batch_dims={0}, rhs_batch_dims={0},
+          lhs_contracting_dims={2}, rhs_contracting_dims={1}
+    })"));
+}
+
 // Two products and a kernel between them are faster.
 TEST(FuseAttentionTest, ShortSequencesStay) {
   std::string text = Str(kReducers, "ENTRY main {", kProducts, kWeights, R"(

@@ -56,7 +56,8 @@ constexpr PassRow kPasses[] = {
     {"jitter", "Multiply floats by random factors near 1 (LAZULI_JITTER).", Make<Jitter>},
     {"join_async", "Make one instruction of what begins and ends as two.", Make<JoinAsync>},
     {"pipeline", "All target-independent passes, as backends run them.", MakePipeline},
-    {"reduce_vector_products", "Make reductions of inner products of vectors, multiplications of outer ones.",
+    {"reduce_vector_products",
+     "Make reductions of inner products of vectors, multiplications of outer ones.",
      Make<ReduceVectorProducts>},
     {"simplify", "Apply the algebraic rules.", Make<Simplify>},
     {"split_complex_products", "Make products of complex numbers of real ones.",
@@ -86,9 +87,8 @@ absl::Status AddPass(AddedPass pass) {
 absl::Status RemovePass(std::string_view name) {
   Added& added = TheAdded();
   std::lock_guard lock(added.mutex);
-  const auto erased = std::erase_if(added.passes, [name](const AddedPass& pass) {
-    return pass.removable && pass.name == name;
-  });
+  const auto erased = std::erase_if(
+      added.passes, [name](const AddedPass& pass) { return pass.removable && pass.name == name; });
   if (erased == 0) return NotFound("no pass ", name, " was registered");
   return absl::OkStatus();
 }

@@ -216,7 +216,7 @@ def test_what_the_call_knows_is_an_error_of_the_call(call, error, message):
 
 def test_gradients_at_the_edges():
     """Of frexp of floats of 8 bits, and of a result without elements."""
-    x = lz.tensor([1.5, -3.0], dtype=lz.float32).to(lz.float8_e4m3fn).requires_grad_()
+    x = lz.tensor([1.5, -3.0], dtype=lz.float32).to(lz.f8e4m3fn).requires_grad_()
     mantissa, exponent = lz.frexp(x)
     mantissa.float().sum().backward()
     assert mantissa.float().tolist() == [0.75, -0.75] and exponent.tolist() == [1, 2] and x.grad.float().tolist() == [0.5, 0.25]

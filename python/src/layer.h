@@ -16,13 +16,32 @@
 
 namespace lazuli::python {
 
+// The class of a layer, whose forward() a program may replace.
+class LayerType {
+ public:
+  void Set(PyTypeObject* type);  // with the forward() that it has now
+  PyTypeObject* get() const { return type_; }
+  // Whether an object's class is this one, with the forward() that it was made with. Python gives a
+  // class another version when it changes.
+  bool IsOf(PyObject* object) {
+    if (Py_TYPE(object) != type_) return false;
+    return (version_ != 0 && type_->tp_version_tag == version_) || HasItsForward();
+  }
+
+ private:
+  bool HasItsForward();
+  PyTypeObject* type_ = nullptr;
+  PyObject* forward_ = nullptr;
+  unsigned version_ = 0;  // that had it
+};
+
 // A layer as the first parameter of its forward().
 template <class L>
 class LayerRef {
  public:
   explicit LayerRef(const L* layer = nullptr) : layer_(layer) {}
   const L& operator*() const { return *layer_; }
-  static inline PyTypeObject* type = nullptr;
+  static inline LayerType type;
 
  private:
   const L* layer_;
@@ -31,7 +50,7 @@ template <class L>
 struct Argument<LayerRef<L>> : StoredArgument<LayerRef<L>> {
   static constexpr std::string_view kType = "Module";
   static bool Load(PyObject* object, LayerRef<L>& out) {
-    if (!Is(object, *LayerRef<L>::type)) return false;
+    if (!Is(object, *LayerRef<L>::type.get())) return false;
     auto* instance = reinterpret_cast<py::detail::instance*>(object);
     out = LayerRef<L>(static_cast<const L*>(instance->get_value_and_holder().value_ptr()));
     return true;
@@ -55,7 +74,7 @@ extern bool modules_have_hooks;
 // The same for a layer of this very class: recording one op costs less than looking forward() up.
 template <class L, auto kForward>
 PyObject* CallLayer(PyObject* self, PyObject* const* arguments, Py_ssize_t n, PyObject* names) {
-  if (modules_have_hooks || Py_TYPE(self) != LayerRef<L>::type) [[unlikely]]
+  if (modules_have_hooks || !LayerRef<L>::type.IsOf(self)) [[unlikely]]
     return CallForward(self, arguments, n, names);
   const ModuleScope scope(self);
   return Bound<kForward>::Method(self, arguments, n, names);
@@ -107,10 +126,10 @@ template <class L, class... P>
 void BindLayer(py::module_& nn, const char* name, std::string_view parameters, const char* doc) {
   py::class_<L, nn::Module> type(nn, name, WithAttributes());
   DefineConstructor<L, P...>(type, parameters, doc);
-  LayerRef<L>::type = reinterpret_cast<PyTypeObject*>(type.ptr());
   Publish(type, Kind::kMethod,
           Bound<&Forward<L>>::Describe("forward", "(self, x)", "What calling the layer does."),
           &Bound<&Forward<L>>::Method);
+  LayerRef<L>::type.Set(reinterpret_cast<PyTypeObject*>(type.ptr()));
   AddCall(type, &CallLayer<L, &Forward<L>>);
   const auto clone = [](const void* layer) {
     const Caller caller;

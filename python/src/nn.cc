@@ -129,6 +129,26 @@ NameScope ModuleScope::Enter(PyObject* module) {
   return static_cast<const nn::Module*>(held)->enter(name.substr(name.rfind('.') + 1));
 }
 
+namespace {
+
+PyObject* ForwardOf(PyTypeObject* type) {  // borrowed; a lookup gives the class a version
+  static PyObject* name = PyUnicode_InternFromString("forward");
+  Py_XDECREF(PyObject_GetAttr(reinterpret_cast<PyObject*>(type), name));
+  return PyDict_GetItem(type->tp_dict, name);
+}
+
+}  // namespace
+
+void LayerType::Set(PyTypeObject* type) {
+  type_ = type;
+  forward_ = ForwardOf(type);
+}
+bool LayerType::HasItsForward() {
+  if (ForwardOf(type_) != forward_) return false;
+  version_ = type_->tp_version_tag;
+  return true;
+}
+
 PyObject* CallForward(PyObject* self, PyObject* const* arguments, Py_ssize_t n, PyObject* names) {
   const ModuleScope scope(self);
   if (modules_have_hooks && HasHooks(self)) [[unlikely]]

@@ -144,3 +144,13 @@ def test_an_object_may_have_a_forward_of_its_own():
 def test_bounds_of_relu6_are_fixed():
     with pytest.raises(ValueError, match="ReLU6: max_val is fixed; Hardtanh takes it"):
         nn.ReLU6().max_val = 3.0
+
+
+def test_a_forward_that_is_set_on_the_class_of_a_layer_is_called(monkeypatch):
+    plain, layer, x = nn.Linear.forward, nn.Linear(2, 3), lz.ones(1, 2)
+    expected = layer(x)
+    for _ in range(2):
+        monkeypatch.setattr(nn.Linear, "forward", lambda self, x: plain(self, x) * 2)
+        assert (layer(x) == expected * 2).all() and (nn.Sequential(layer, nn.Identity())(x) == expected * 2).all()
+        monkeypatch.undo()
+        assert (layer(x) == expected).all()

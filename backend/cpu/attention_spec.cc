@@ -84,12 +84,7 @@ class AttentionPlanner {
   }
   AttentionArray Array(Instruction* array, BufferId buffer, const std::vector<int64_t>& roles,
                        int64_t row_role) const {
-    StridedView whole;
-    whole.base = array;
-    const Dims strides = array->shape().strides();
-    for (int64_t d = 0; d < array->shape().rank(); ++d)
-      whole.axes.push_back({{array->shape().dim(d), strides[static_cast<std::size_t>(d)]}});
-    return At(buffer, *pattern_.MatrixOf(whole, roles, row_role, pattern_.inner_role()));
+    return At(buffer, *pattern_.MatrixOf(WholeView(array), roles, row_role, pattern_.inner_role()));
   }
   AttentionStep Step(const PatternStep& step) const {
     AttentionStep made{.number = step.number, .shown = step.shown};

@@ -9,8 +9,8 @@
 
 namespace lazuli::cpu {
 
-// Buffers of the fusion's operands and of the leaves of its result, all row-major; nothing if the
-// body is no attention.
+// Takes the buffers of the fusion's operands and of the leaves of its result, all row-major.
+// Nothing if the body is not attention.
 std::optional<AttentionSpec> PlanAttention(const hlo::Instruction& fusion,
                                            const std::vector<BufferId>& operands,
                                            const std::vector<BufferId>& results, int64_t threads);

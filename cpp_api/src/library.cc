@@ -568,7 +568,7 @@ Device DeviceOfRun() {
 
 namespace {
 
-// What is no op of arrays: leaves, tuples, tokens, sizes that only a run knows, places of devices.
+// The other opcodes are leaves, tuples, tokens, sizes that only a run knows, and places of devices.
 bool IsOpOfArrays(hlo::Opcode opcode) {
   using enum hlo::Opcode;
   constexpr hlo::Opcode kOthers[] = {

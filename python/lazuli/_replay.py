@@ -10,7 +10,7 @@ from lazuli._C.nn import Module
 from lazuli._guards import Refused, Snapshot, same
 from lazuli.func._tree import flatten
 
-_MOST_ENTRIES = 8  # of a function: other arguments that are no tensors, other Python objects
+_MOST_ENTRIES = 8  # of a function: other arguments that are not tensors, other Python objects
 _MOST_CHANGES = 3  # calls in a row that change Python objects
 _VALUES = (bool, int, float, complex, str, bytes, type(None), type(...))
 

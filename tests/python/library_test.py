@@ -115,7 +115,7 @@ def test_mistakes_name_the_op():
         return {"shape": x.numpy()[:1], "dtype": x.numpy().astype(np.int32), "pair": (x, x)}[how]
 
     x = lz.zeros(2)
-    lz.sync(wait=True)  # x is no result of a run that fails
+    lz.sync(wait=True)  # the run that fails does not compute x
     with pytest.raises(RuntimeError, match="library_test::wrong: the shapes of its results are not known"):
         wrong(x, "raise")
     wrong.register_fake(lambda x, how: lz.empty_like(x))
@@ -204,7 +204,7 @@ def test_a_loop_compiles_its_callback_once():
         compiled.append(lz.metrics.counter("UncachedCompile"))
     lz.sync(wait=True)
     assert model.last == 16
-    assert compiled[1:] == [compiled[1]] * 3  # the first one's number was no data yet
+    assert compiled[1:] == [compiled[1]] * 3  # in the first call the number was not data yet
 
 
 def test_functions_live_as_long_as_programs_that_call_them():

@@ -15,15 +15,6 @@ using hlo::Opcode;
 using Axis = StridedView::Axis;
 using Run = StridedView::Run;
 
-StridedView Whole(Instruction* base) {
-  StridedView view;
-  view.base = base;
-  const Dims strides = base->shape().strides();
-  for (int64_t d = 0; d < base->shape().rank(); ++d)
-    view.axes.push_back({{base->shape().dim(d), strides[static_cast<std::size_t>(d)]}});
-  return view;
-}
-
 // The axes in other sizes of as many elements; nothing if a run falls to pieces.
 std::optional<std::vector<Axis>> Regrouped(const std::vector<Axis>& axes,
                                            absl::Span<const int64_t> dims) {
@@ -92,6 +83,15 @@ std::optional<StridedView> Through(const Instruction& value, StridedView of) {
 
 }  // namespace
 
+StridedView WholeView(Instruction* base) {
+  StridedView view;
+  view.base = base;
+  const Dims strides = base->shape().strides();
+  for (int64_t d = 0; d < base->shape().rank(); ++d)
+    view.axes.push_back({{base->shape().dim(d), strides[static_cast<std::size_t>(d)]}});
+  return view;
+}
+
 Axis Joined(const Axis& axis) {
   Axis joined;
   for (const Run& run : axis) {
@@ -132,14 +132,14 @@ StridedView ViewOf(Instruction* value, bool scales) {
       break;
     }
   }
-  StridedView view = Whole(base);
+  StridedView view = WholeView(base);
   for (std::size_t i = chain.size(); i-- > 0;) {
     if (std::optional<StridedView> next = Through(*chain[i], view)) {
       view = *std::move(next);
     } else if (scale != 1) {
-      return Whole(value);  // some factors may belong to what would be the base
+      return WholeView(value);  // some factors may belong to what would be the base
     } else {
-      view = Whole(chain[i]);
+      view = WholeView(chain[i]);
     }
   }
   view.scale = scale;

@@ -23,7 +23,9 @@ struct StridedView {
   double scale = 1;        // element = scale * base[...]
 };
 
-// With `scales`, also through products with a constant of one value.
+// All of an array, which is row-major.
+StridedView WholeView(hlo::Instruction* base);
+// Where a value lies in the array that it is made of. With `scales`, also through products with a constant of one value.
 StridedView ViewOf(hlo::Instruction* value, bool scales);
 // Neighbours that are one run as one, and none of size 1.
 StridedView::Axis Joined(const StridedView::Axis& axis);

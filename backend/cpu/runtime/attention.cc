@@ -141,8 +141,14 @@ GradientScratch<T>::GradientScratch(const AttentionSpec& spec, const AttentionCu
 template <class T>
 class Attention {
  public:
-  Attention(const AttentionSpec& spec, const AttentionCut<T>& cut, const RunBuffers& run)
-      : spec_(spec), cut_(cut), run_(run), loops_(TileLoopsHere<T>()) {}
+  Attention(const AttentionSpec& spec, const AttentionCut<T>& cut, const RunBuffers& run, Part part)
+      : spec_(spec),
+        cut_(cut),
+        run_(run),
+        loops_(TileLoopsHere<T>()),
+        member_(part.index / cut.row_parts),
+        first_row_(part.index % cut.row_parts * cut.part_rows),
+        rows_(std::min(cut.part_rows, spec.rows - first_row_)) {}
 
  protected:
   static constexpr T kNone = -std::numeric_limits<T>::infinity();
@@ -238,6 +244,8 @@ class Attention {
   const AttentionCut<T>& cut_;
   const RunBuffers& run_;
   const TileLoops<T>& loops_;
+  const int64_t member_;  // of the batch, of which this part has some rows
+  const int64_t first_row_, rows_;
 
  private:
   void Hide(const AttentionStep& step, int64_t member, int64_t row, int64_t first, int64_t count,
@@ -258,15 +266,12 @@ template <class T>
 class AttentionForward : Attention<T> {
   using Base = Attention<T>;
   using Base::cut_, Base::loops_, Base::spec_, Base::At, Base::kNone, Base::kNothing;
+  using Base::member_, Base::first_row_, Base::rows_;
 
  public:
   AttentionForward(const AttentionSpec& spec, const AttentionCut<T>& cut, const RunBuffers& run,
                    Part part)
-      : Base(spec, cut, run),
-        member_(part.index / cut.row_parts),
-        first_row_(part.index % cut.row_parts * cut.part_rows),
-        rows_(std::min(cut.part_rows, spec.rows - first_row_)),
-        s_(spec, cut, this->WorkerScratch(part.worker)) {}
+      : Base(spec, cut, run, part), s_(spec, cut, this->WorkerScratch(part.worker)) {}
 
   void Run() {
     Base::Pack(At(spec_.query, member_) + first_row_ * spec_.query.row, spec_.query, rows_,
@@ -408,7 +413,6 @@ class AttentionForward : Attention<T> {
     for (int64_t j = 0; j < spec_.width; ++j) result[j * spec_.result.column] = sums[j] / divisor;
   }
 
-  const int64_t member_, first_row_, rows_;
   const ForwardScratch<T> s_;
   const T* checked_ = nullptr;  // the block of values that is known to be finite, or not
   bool finite_ = false;
@@ -418,14 +422,12 @@ template <class T>
 class AttentionGradient : Attention<T> {
   using Base = Attention<T>;
   using Base::cut_, Base::loops_, Base::spec_, Base::At;
+  using Base::member_, Base::first_row_, Base::rows_;
 
  public:
   AttentionGradient(const AttentionSpec& spec, const AttentionCut<T>& cut, const RunBuffers& run,
                     Part part)
-      : Base(spec, cut, run),
-        member_(part.index / cut.row_parts),
-        first_row_(part.index % cut.row_parts * cut.part_rows),
-        rows_(std::min(cut.part_rows, spec.rows - first_row_)),
+      : Base(spec, cut, run, part),
         keys_(cut.key_blocks * kKeyTile),
         sums_(Sums(cut.row_parts > 1 ? part.index : part.worker)),
         s_(spec, cut, this->WorkerScratch(part.worker)) {}
@@ -601,7 +603,6 @@ class AttentionGradient : Attention<T> {
     });
   }
 
-  const int64_t member_, first_row_, rows_;
   const int64_t keys_;  // rounded up to whole blocks
   T* const sums_;       // dkey and dvalue of this part
   const GradientScratch<T> s_;

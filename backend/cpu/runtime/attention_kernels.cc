@@ -11,17 +11,12 @@
 #include <type_traits>
 #include <utility>
 
+#include "backend/cpu/runtime/vectors.h"
 #include "ir/recipes/tables.h"
 
 namespace lazuli::cpu {
 namespace {
 
-template <class T, int kLanes>
-struct TileVectorOf {
-  using Type [[gnu::vector_size(kLanes * sizeof(T))]] = T;
-};
-template <class T, int kLanes>
-using TileVector = typename TileVectorOf<T, kLanes>::Type;
 template <class T>
 using BitsOf = std::conditional_t<sizeof(T) == 4, int32_t, int64_t>;
 
@@ -37,7 +32,7 @@ template <class V, class T>
 // kRows rows of kVectors vectors, whose sums are in registers.
 template <class T, int kLanes, int kRows, int kVectors>
 [[gnu::always_inline]] inline void ProductTile(const TileProduct<T>& t, int64_t i, int64_t j) {
-  using V = TileVector<T, kLanes>;
+  using V = Vector<T, kLanes>;
   const T* a = t.a + i * t.a_row;
   const T* b = t.b + j;
   V sums[kRows][kVectors] = {};
@@ -100,7 +95,7 @@ template <class V, std::size_t... kIndex>
 template <class T, int kLanes>
 [[gnu::always_inline]] inline void TransposeSquare(const T* from, int64_t from_row, T* to,
                                                    int64_t to_row) {
-  using V = TileVector<T, kLanes>;
+  using V = Vector<T, kLanes>;
   V x[kLanes], y[kLanes];
 #pragma GCC unroll 16
   for (int i = 0; i < kLanes; ++i) LoadTile(from + i * from_row, x[i]);
@@ -136,9 +131,9 @@ template <class T, int kLanes>
 
 // exp(x) for x <= 0, by the recipe's polynomial; 0 where it would be subnormal. NaN stays.
 template <class T, int kLanes>
-[[gnu::always_inline]] inline void NegativeExp(TileVector<T, kLanes>& x) {
-  using V = TileVector<T, kLanes>;
-  using Bits = TileVector<BitsOf<T>, kLanes>;
+[[gnu::always_inline]] inline void NegativeExp(Vector<T, kLanes>& x) {
+  using V = Vector<T, kLanes>;
+  using Bits = Vector<BitsOf<T>, kLanes>;
   constexpr bool kF32 = sizeof(T) == 4;
   constexpr T kLow = kF32 ? -87 : -708, kRounder = static_cast<T>(kF32 ? 0x1.8p23 : 0x1.8p52);
   constexpr T kLn2High = static_cast<T>(kF32 ? 0x1.62e300p-1 : 0x1.62e42fee00000p-1);
@@ -162,7 +157,7 @@ template <class T, int kLanes>
 
 // The same value in all orders of a vector's halves.
 template <class T, int kLanes>
-[[gnu::always_inline]] inline T SumOf(const TileVector<T, kLanes>& v) {
+[[gnu::always_inline]] inline T SumOf(const Vector<T, kLanes>& v) {
   T x[kLanes];
   StoreTile(v, x);
 #pragma GCC unroll 8
@@ -175,7 +170,7 @@ template <class T, int kLanes>
 
 template <class T, int kLanes>
 [[gnu::always_inline]] inline T LargestOf(const T* x, int64_t count) {
-  using V = TileVector<T, kLanes>;
+  using V = Vector<T, kLanes>;
   constexpr T kNone = -std::numeric_limits<T>::infinity();
   // Several at a time: a comparison need not wait for the one before.
   V most = V{} + kNone, others[3] = {most, most, most};
@@ -209,7 +204,7 @@ template <class T, int kLanes>
 
 template <class T, int kLanes>
 [[gnu::always_inline]] inline T ExponentialsOf(T* x, int64_t count, T shift) {
-  using V = TileVector<T, kLanes>;
+  using V = Vector<T, kLanes>;
   V sum = {}, other = {};
   int64_t i = 0;
   for (; i + 2 * kLanes <= count; i += 2 * kLanes) {
@@ -239,7 +234,7 @@ template <class T, int kLanes>
 template <class T, int kLanes>
 [[gnu::always_inline]] inline void ScaleAll(T* x, int64_t count, T factor) {
   for (int64_t i = 0; i < count; i += kLanes) {
-    TileVector<T, kLanes> v;
+    Vector<T, kLanes> v;
     LoadTile(x + i, v);
     v *= factor;
     StoreTile(v, x + i);
@@ -250,7 +245,7 @@ template <class T, int kLanes>
 [[gnu::always_inline]] inline void AddTo(T* x, const T* y, int64_t stride, int64_t count) {
   int64_t i = 0;
   for (; stride == 1 && i + kLanes <= count; i += kLanes) {
-    TileVector<T, kLanes> u, v;
+    Vector<T, kLanes> u, v;
     LoadTile(x + i, u);
     LoadTile(y + i, v);
     u += v;
@@ -262,14 +257,14 @@ template <class T, int kLanes>
 template <class T, int kLanes>
 [[gnu::always_inline]] inline void HideAt(T* x, const uint8_t* mask, int64_t stride, int64_t count,
                                           bool shown, T number) {
-  using V = TileVector<T, kLanes>;
+  using V = Vector<T, kLanes>;
   int64_t i = 0;
   for (; stride == 1 && i + kLanes <= count; i += kLanes) {
     V v;
-    TileVector<uint8_t, kLanes> bytes;
+    Vector<uint8_t, kLanes> bytes;
     LoadTile(x + i, v);
     LoadTile(mask + i, bytes);
-    const auto flags = __builtin_convertvector(bytes, TileVector<BitsOf<T>, kLanes>);
+    const auto flags = __builtin_convertvector(bytes, Vector<BitsOf<T>, kLanes>);
     v = (flags != 0) == -BitsOf<T>{shown} ? v : V{} + number;
     StoreTile(v, x + i);
   }
@@ -278,9 +273,9 @@ template <class T, int kLanes>
 
 template <class T, int kLanes>
 [[gnu::always_inline]] inline T WeightsOf(T* x, const T* y, int64_t count, T shift, T factor) {
-  TileVector<T, kLanes> sum = {};
+  Vector<T, kLanes> sum = {};
   for (int64_t i = 0; i < count; i += kLanes) {
-    TileVector<T, kLanes> u, v;
+    Vector<T, kLanes> u, v;
     LoadTile(x + i, u);
     LoadTile(y + i, v);
     u = u - shift;
@@ -295,7 +290,7 @@ template <class T, int kLanes>
 template <class T, int kLanes>
 [[gnu::always_inline]] inline void SlopesOf(const T* weights, T* slopes, int64_t count, T mean) {
   for (int64_t i = 0; i < count; i += kLanes) {
-    TileVector<T, kLanes> u, v;
+    Vector<T, kLanes> u, v;
     LoadTile(weights + i, u);
     LoadTile(slopes + i, v);
     v = u * (v - mean);
@@ -305,10 +300,10 @@ template <class T, int kLanes>
 
 template <class T, int kLanes>
 [[gnu::always_inline]] inline bool FiniteAll(const T* x, int64_t count) {
-  TileVector<T, kLanes> sum = {};  // of zeros, or NaN
+  Vector<T, kLanes> sum = {};  // of zeros, or NaN
   int64_t i = 0;
   for (; i + kLanes <= count; i += kLanes) {
-    TileVector<T, kLanes> v;
+    Vector<T, kLanes> v;
     LoadTile(x + i, v);
     sum += v - v;
   }

@@ -7,15 +7,10 @@
 #include <cstring>
 #include <utility>
 
+#include "backend/cpu/runtime/vectors.h"
+
 namespace lazuli::cpu {
 namespace {
-
-template <class T, int kLanes>
-struct VectorOf {
-  using Type [[gnu::vector_size(kLanes * sizeof(T))]] = T;
-};
-template <class T, int kLanes>
-using Vector = typename VectorOf<T, kLanes>::Type;
 
 template <class V>
 constexpr int kLanesOf = sizeof(V) / sizeof(std::declval<V>()[0]);

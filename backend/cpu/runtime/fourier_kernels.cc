@@ -7,19 +7,16 @@
 #include <cstring>
 #include <utility>
 
+#include "backend/cpu/runtime/vectors.h"
+
 namespace lazuli::cpu {
 namespace {
 
 #define LAZULI_INLINE [[gnu::always_inline]] inline
 
 template <class T, int kLanes>
-struct FourierVector {
-  using Type [[gnu::vector_size(kLanes * sizeof(T))]] = T;
-};
-
-template <class T, int kLanes>
 struct FourierLanes {
-  using V = typename FourierVector<T, kLanes>::Type;
+  using V = Vector<T, kLanes>;
   struct C {
     V re, im;
   };

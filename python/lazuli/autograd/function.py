@@ -82,12 +82,12 @@ class Function:
         y = Exp.apply(x)
 
     forward() runs without history. backward() takes a gradient for each result and gives one for
-    each argument, None for those that are no tensors; what it records under create_graph has a
+    each argument, None for those that are not tensors; what it records under create_graph has a
     history, so second derivatives come by themselves. A setup_context(ctx, inputs, output) may take
     what concerns ctx out of forward(), which then has no ctx.
 
     Forward mode is the transpose of backward(), unless there is a jvp(). That takes a tangent for
-    each argument, None for those that are no tensors, and gives one for each result.
+    each argument, None for those that are not tensors, and gives one for each result.
     """
 
     def __init__(self, *arguments, **named):

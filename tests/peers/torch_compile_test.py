@@ -437,6 +437,15 @@ def test_shared_memory():
         a.transpose_(0, 1)
         return a[:]
 
+    def squeezed(a):
+        diagonal = a.diagonal()
+        diagonal.fill_(0)
+        made = a.clone()
+        made.squeeze_()
+        row = diagonal.unsqueeze(0)
+        torch._dynamo.graph_break()
+        return made.t_(), row
+
     def behind():
         return (torch.arange(16.0)[8:].view(2, 4),)
 
@@ -455,11 +464,13 @@ def test_shared_memory():
     one = lambda: (torch.arange(8.0),)  # noqa: E731
     transposed = lambda: (torch.arange(8.0).view(2, 4).t(),)  # noqa: E731
     differentiable = lambda: (torch.arange(8.0, requires_grad=True).view(2, 4) * 1,)  # noqa: E731
+    view = lambda: ((torch.arange(16.0, requires_grad=True) * 1)[:8].view(2, 4),)  # noqa: E731
     for function, reason, *calls in (
             (gaps, "does not follow this view", one), (place, "by their place in memory", one), (place_alone, "by their place in memory", transposed),
             (place_alone, None, one), (replaced, "a tensor's memory is replaced", one), (repeated, "some elements in several places", one),
             (copied, "for its strides", transposed), (copied, None, one),
-            (reshaped, "changes an argument's dims", behind), (several, "is a view of an argument and has a gradient", differentiable), (several, None, one),
+            (reshaped, "changes the dims of an argument", behind), (squeezed, "refuses later writes to a result", view),
+            (several, "is a view of an argument and has a gradient", differentiable), (several, None, one),
             (two, "shares elements with another", apart, overlapping, apart, interleaved), (two, "shares elements with another", overlapping, apart),
             (two, None, apart, interleaved)):
         torch._dynamo.reset()

@@ -90,10 +90,12 @@ def _cannot_be_followed(gm):
                 _storage(node.args[0]) in written):
             return (node, "it copies a tensor that is written to, for its strides, which "
                     "AOTAutograd does not know")
-    reshaped = [n for n in writers if _name(n) in _RESHAPERS and _storage(n) in _given(gm)]
+    reshaped = [n for n in writers if _name(n) in _RESHAPERS and
+                _storage(n) in _given(gm) | _results_with_gradients(gm)]
     if reshaped and len(reshaped) < len(writers):
-        return (reshaped[0], "it changes an argument's dims in a function that writes to tensors, "
-                "where AOTAutograd loses the argument's place in memory")
+        return (reshaped[0], "it changes the dims of an argument or a result in a function that "
+                "writes to tensors, where AOTAutograd loses an argument's place in memory and "
+                "refuses later writes to a result")
     for node in writers and _views_of_several(gm):
         return (node, "its result is a view of an argument and has a gradient, which AOTAutograd "
                 "makes a copy of")
@@ -107,6 +109,13 @@ def _cannot_be_followed(gm):
 def _given(gm):
     """The memory of a graph's arguments."""
     return {_storage(n) for n in gm.graph.nodes if n.op == "placeholder"} - {None}
+
+
+def _results_with_gradients(gm):
+    """The memory of a graph's results that have a gradient."""
+    output = next(n for n in gm.graph.nodes if n.op == "output")
+    return {_storage(n) for n in output.all_input_nodes
+            if getattr(n.meta.get("example_value"), "requires_grad", False)} - {None}
 
 
 def _views_of_several(gm):

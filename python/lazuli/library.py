@@ -374,6 +374,8 @@ def _callback(what, fn, result_shapes, args, kwargs, has_effects, ordered, batch
         raise TypeError(f"{what}: takes a function, not {type(fn).__name__}")
     if not isinstance(ordered, bool):
         raise TypeError(f"{what}: takes a bool as `ordered`, not {type(ordered).__name__}")
+    if batch is not None and not isinstance(batch, str):
+        raise TypeError(f"{what}: takes a str or None as `vmap_method`, not {type(batch).__name__}")
     leaves, structure = flatten((args, kwargs))
     tensors = [_check_tensor(f"{what}: an argument", leaf) for leaf in leaves]
     shapes, output = ([], None) if result_shapes is None else flatten(result_shapes)

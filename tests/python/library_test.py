@@ -163,6 +163,8 @@ def test_callbacks_in_batches():
         assert shapes == expected
     with pytest.raises(NotImplementedError, match="pure_callback.seen does not say how it is called"):
         f(None)(x, y)
+    with pytest.raises(TypeError, match="pure_callback: takes a str or None as `vmap_method`, not set"):
+        f(set())(x, y)
     with pytest.raises(NotImplementedError, match="io_callback.lambda does not say how it is called"):
         lz.vmap(lambda v: lz.io_callback(lambda a: a.numpy(), v, v))(x)
 

@@ -9,8 +9,8 @@ namespace {
 // Whether every value of the narrow dtype is one of the wide dtype, too.
 bool IsExact(DType narrow, DType wide) {
   const bool is_byte = narrow == DType::kS8 || narrow == DType::kU8;
-  return (wide == DType::kF32 && (is_byte || narrow == DType::kBF16)) ||
-         (wide == DType::kBF16 && is_byte);
+  const auto is_half = [](DType dtype) { return dtype == DType::kBF16 || dtype == DType::kF16; };
+  return (wide == DType::kF32 && (is_byte || is_half(narrow))) || (is_half(wide) && is_byte);
 }
 
 // What was widened to the factor, by several converts perhaps; or else the factor itself.

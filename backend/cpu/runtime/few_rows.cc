@@ -202,6 +202,8 @@ class FewRowsMatmul final : public LibraryCall {
     switch (plan_.spec.a_dtype) {
       case DType::kBF16:
         return PackFrom(reinterpret_cast<const ir::bfloat16*>(a), packed);
+      case DType::kF16:
+        return PackFrom(reinterpret_cast<const ir::half*>(a), packed);
       case DType::kS8:
         return PackFrom(reinterpret_cast<const int8_t*>(a), packed);
       case DType::kU8:
@@ -255,6 +257,8 @@ std::unique_ptr<LibraryCall> PlanFewRows(const MatmulSpec& spec, int threads) {
       return std::make_unique<FewRowsMatmul<double>>(*plan, threads);
     case DType::kBF16:
       return std::make_unique<FewRowsMatmul<float, ir::bfloat16>>(*plan, threads);
+    case DType::kF16:
+      return std::make_unique<FewRowsMatmul<float, ir::half>>(*plan, threads);
     case DType::kS8:
       return std::make_unique<FewRowsMatmul<float, int8_t>>(*plan, threads);
     case DType::kU8:

@@ -17,7 +17,8 @@ inline constexpr int64_t kMostRows = 4;
 
 // The dtypes of factors that are widened as they are read, beside f32.
 constexpr bool IsReadNarrow(DType dtype) {
-  return dtype == DType::kBF16 || dtype == DType::kS8 || dtype == DType::kU8;
+  return dtype == DType::kBF16 || dtype == DType::kF16 || dtype == DType::kS8 ||
+         dtype == DType::kU8;
 }
 
 // Whether a library call for products of a dtype may take a factor of another one.

@@ -33,6 +33,27 @@ template <class V>
   std::memcpy(&narrow, from, sizeof narrow);
   v = reinterpret_cast<V>(__builtin_convertvector(narrow, Vector<uint32_t, kLanesOf<V>>) << 16);
 }
+template <class V>
+[[gnu::always_inline]] inline void Load(const ir::half* from, V& v) {
+  Vector<uint16_t, kLanesOf<V>> narrow;
+  std::memcpy(&narrow, from, sizeof narrow);
+#if defined(__x86_64__)
+  if constexpr (kLanesOf<V> > 4) {  // of the processors with AVX2: GCC 12 makes one for each lane
+    asm("vcvtph2ps %1, %0" : "=v"(v) : "vm"(narrow));
+    return;
+  }
+#endif
+  // The exponent of an f16 is 112 less than that of the f32. Where it is the largest, of infinity and
+  // NaN, so is that of the f32; where it is 0, the number is what its fraction is above 2^-14.
+  using Bits = Vector<uint32_t, kLanesOf<V>>;
+  constexpr uint32_t kExponent = 0x0f800000, kBias = 112u << 23, kUnit = 1u << 23;
+  const Bits wide = __builtin_convertvector(narrow, Bits);
+  const Bits number = (wide & 0x7fff) << 13, exponent = number & kExponent,
+             sign = (wide & 0x8000) << 16;
+  const Bits biased = number + kBias + (exponent == kExponent ? kBias : Bits{});
+  const V small = reinterpret_cast<V>(biased + kUnit) - 0x1p-14f;
+  v = reinterpret_cast<V>((exponent == 0 ? reinterpret_cast<Bits>(small) : biased) | sign);
+}
 
 // Sums of neighbours: those of u, then those of v.
 template <class V, std::size_t... kIndex>
@@ -293,7 +314,8 @@ Loops<T, B> BestLoops() {
   if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512vl") &&
       __builtin_cpu_supports("avx512dq"))
     return {DotsAvx512<T, B>, RowsAvx512<T, B>, 64 / sizeof(T)};
-  if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma"))
+  if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") &&
+      __builtin_cpu_supports("f16c"))
     return {DotsAvx2<T, B>, RowsAvx2<T, B>, 32 / sizeof(T)};
 #endif
   return {DotsAnywhere<T, B>, RowsAnywhere<T, B>, 16 / sizeof(T)};
@@ -330,6 +352,7 @@ void AddScaledRows(const FewRows<T, B>& product, T* scratch) {
   template void AddScaledRows<T, B>(const FewRows<T, B>&, T*);
 LAZULI_FEW_ROWS(float, float)
 LAZULI_FEW_ROWS(float, ir::bfloat16)
+LAZULI_FEW_ROWS(float, ir::half)
 LAZULI_FEW_ROWS(float, int8_t)
 LAZULI_FEW_ROWS(float, uint8_t)
 LAZULI_FEW_ROWS(double, double)

@@ -115,7 +115,10 @@ void ExpectProducts(DType dtype) {
 }
 
 TEST(FewRowsTest, ProductsOfFloats) { ExpectProducts<float>(DType::kF32); }
-TEST(FewRowsTest, ProductsOfNarrowFloats) { ExpectProducts<float, ir::bfloat16>(DType::kBF16); }
+TEST(FewRowsTest, ProductsOfNarrowFloats) {
+  ExpectProducts<float, ir::bfloat16>(DType::kBF16);
+  ExpectProducts<float, ir::half>(DType::kF16);
+}
 TEST(FewRowsTest, ProductsOfDoubles) { ExpectProducts<double>(DType::kF64); }
 
 // Widening is exact, so the values are those of the widened factors.
@@ -135,6 +138,7 @@ void ExpectBitsOfTheWidened(DType dtype, const std::vector<B>& a, const std::vec
 TEST(FewRowsTest, NotABitDependsOnWhoWidens) {
   constexpr int64_t kA = 2 * 3 * 700, kB = 2 * 700 * 500;
   ExpectBitsOfTheWidened(DType::kBF16, Numbers<ir::bfloat16>(kA, 1), Numbers<ir::bfloat16>(kB, 2));
+  ExpectBitsOfTheWidened(DType::kF16, Numbers<ir::half>(kA, 1), Numbers<ir::half>(kB, 2));
   const auto bytes = [](auto zero, int64_t count) {
     std::vector<decltype(zero)> x(static_cast<std::size_t>(count));
     for (std::size_t i = 0; i < x.size(); ++i) x[i] = static_cast<decltype(zero)>(i * 37 + i / 256);
@@ -142,6 +146,21 @@ TEST(FewRowsTest, NotABitDependsOnWhoWidens) {
   };
   ExpectBitsOfTheWidened(DType::kS8, bytes(int8_t{}, kA), bytes(int8_t{}, kB));
   ExpectBitsOfTheWidened(DType::kU8, bytes(uint8_t{}, kA), bytes(uint8_t{}, kB));
+}
+
+TEST(FewRowsTest, EveryF16IsWidened) {
+  constexpr int64_t kBatch = 8, kColumns = (1 << 16) / kBatch;
+  std::vector<ir::half> all(1 << 16);
+  for (std::size_t i = 0; i < all.size(); ++i)
+    all[i] = Eigen::numext::bit_cast<ir::half>(static_cast<uint16_t>(i));
+  const MatmulSpec spec = SpecOf(DType::kF16, kBatch, 1, 1, kColumns, false, false);
+  const std::vector<float> widened = Multiply<float>(
+      *PlanFewRows(spec, 1), spec, std::vector<ir::half>(kBatch, ir::half(1.0f)), all);
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    const float expected = static_cast<float>(all[i]);
+    EXPECT_TRUE(widened[i] == expected || (std::isnan(widened[i]) && std::isnan(expected)))
+        << widened[i] << " for " << expected;
+  }
 }
 
 // Rows x columns in memory as columns x rows.

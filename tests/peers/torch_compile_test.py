@@ -483,6 +483,13 @@ def test_shared_memory():
                 assert torch.equal(a, b), (function.__name__, call.__name__, a, b)
         reasons = [f.reason for f in lazuli.torch.report().fallbacks]
         assert len(reasons) == (reason is not None) and (reason is None or reason in reasons[0]), (function.__name__, reasons)
+    # What is not row-major is a result like others, which may be written to.
+    torch._dynamo.reset()
+    x = torch.arange(6.0, requires_grad=True)
+    y = torch.compile(lambda x: x.view(2, 3).t() * 2, backend="lazuli")(x)
+    assert y.stride() == (1, 3) and not y._is_view()
+    y.add_(1).sum().backward()
+    assert torch.equal(x.grad, torch.full((6,), 2.0))
     # Results that share memory go on to do so.
     for wanted in (False, True):
         torch._dynamo.reset()

@@ -228,9 +228,8 @@ class _Output:
     """Where an output of a graph comes from: a number, an argument or a result of the program, seen
     through views of torch."""
 
-    def __init__(self, number=None, argument=None, result=None, views=(), order=None):
-        self.number, self.argument, self.result, self.views, self.order = (number, argument, result,
-                                                                           views, order)
+    def __init__(self, number=None, argument=None, result=None, views=()):
+        self.number, self.argument, self.result, self.views = number, argument, result, views
 
     def of(self, arguments, results):
         if self.argument is not None:
@@ -324,7 +323,7 @@ class Program:
         self.updates = [(k, self.tensors.index(i))
                         for k, i in enumerate(i for i in self.writes if self.orders[i] != ())]
         recorder = Recorder(gm.graph, dynamic, set(self.writes.values()))
-        self.outputs, self.copies = [], []
+        self.outputs, self.copies, self.permuted = [], [], []
         self.single = False
 
         def record(*parameters):
@@ -415,11 +414,12 @@ class Program:
                             order = order_of(sizes, strides)
                         elif node in by_channels:
                             order = [0, *range(2, meta.dim()), 1]
-                    numbers[node] = len(results), order
-                    results.append(value.permute(order) if order else value)
-                number, order = numbers[node]
-                first = [(aten.permute.default, (inverse(order),))] if order else []
-                self.outputs.append(_Output(result=number, views=first + views))
+                    if order:
+                        self.permuted.append((len(results), inverse(order)))
+                        value = value.permute(order)
+                    numbers[node] = len(results)
+                    results.append(value)
+                self.outputs.append(_Output(result=numbers[node], views=views))
         self.plain = not self.copies and all(o.result == i and not o.views
                                              for i, o in enumerate(self.outputs))
         return updated + results
@@ -439,6 +439,9 @@ class Program:
             addresses.append(held[-1].data_ptr())
         results = [torch.utils.dlpack.from_dlpack(c)
                    for c in _run_on_memory(self.executable, addresses, self.updates)]
+        for i, order in self.permuted:
+            # As a view it could not be written to: autograd would have it of a function.
+            results[i] = results[i].permute(order).data
         for i, result in self.copies:
             arguments[i].copy_(results[result])
         if not self.plain:

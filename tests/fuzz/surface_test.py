@@ -21,7 +21,7 @@ CALLS = int(os.environ.get("LAZULI_FUZZ_CALLS", 20_000))
 # Compiling for the CPU takes long, so most programs run on the interpreter; of the calls, the CPU gets one in so many.
 SHARES = {"interpreter": 0.96, "cpu": 0.04}
 MEMORY = 100_000_000  # bytes that a program may occupy on the device
-PATIENCE = 120  # seconds for one statement, on a machine with other work
+PATIENCE = PATIENCE_AT_START = 120  # seconds for one statement, and until the first, on a machine with other work
 SHOWN = 5  # failures that are printed
 
 
@@ -39,16 +39,17 @@ class Worker:
 
     def wait(self):
         """"", or why it was stopped."""
-        written, since = None, time.monotonic()
+        written, since, patience = None, time.monotonic(), PATIENCE_AT_START
         while self.process.poll() is None:
             time.sleep(0.05)
-            now = self.log.stat().st_mtime_ns
-            if now != written:
-                written, since = now, time.monotonic()
-            elif time.monotonic() - since > PATIENCE:
+            now = self.log.stat()
+            if now.st_mtime_ns != written:
+                written, since = now.st_mtime_ns, time.monotonic()
+                patience = PATIENCE if now.st_size else PATIENCE_AT_START
+            elif time.monotonic() - since > patience:
                 self.process.kill()
                 self.process.wait()
-                return f"no end after {PATIENCE} s"
+                return f"no end after {patience} s"
         return "" if self.process.returncode == 0 else f"ended by {self.process.returncode}"
 
     def records(self):

@@ -220,6 +220,16 @@ def test_options_of_printing_are_numbers(option):
 def test_sizes_that_no_tensor_has_are_refused_at_once():
     with pytest.raises(ValueError, match=r"^pixel_shuffle: takes .* not f32\[1,4,2,2\] for 4294967296"):
         lz.pixel_shuffle(lz.ones(1, 4, 2, 2), 2**32)
+    # Nothing counts to a size.
+    interpolate = lz.nn.functional.interpolate
+    assert interpolate(lz.ones(1, 1, 2), size=2**36).shape == (1, 1, 2**36)
+    with pytest.raises(ValueError, match=r"^interpolate: takes at most \d+ weights for a dim, and 4 are wanted for each of the 1099511627776"):
+        interpolate(lz.ones(1, 1, 2, 2, dtype=lz.uint8), size=(2, 2**40), mode="bicubic")
+    with pytest.raises(ValueError, match=r"^interpolate: takes at most \d+ weights for a dim, and 2 are wanted"):
+        interpolate(lz.ones(1, 1, 2, 2), size=(2, 2**40), mode="bilinear", antialias=True)
+    for factor in (1e30, float("nan")):
+        with pytest.raises(ValueError, match=r"^interpolate: dim 2 would have .* elements by its scale_factor"):
+            interpolate(lz.ones(1, 1, 2), scale_factor=factor)
     x = lz.rand(2, 4, 3)
     assert lz.roll(x, -2**63, 1).tolist() == x.tolist()
     # Four channels have no more than three beside them on each side.

@@ -31,10 +31,12 @@ double StepOf(const Resizing& r) {
   return r.scale ? 1 / *r.scale : static_cast<double>(r.n) / static_cast<double>(r.m);
 }
 
-// Whether the nearest elements are each of x equally often. T: in which positions are computed.
+// Whether the nearest elements are each of x equally often. T: in which positions are computed. This
+// looks at each element, so the answer for a very long dim is no: selecting them gives the same.
 template <class T>
 bool RepeatsEach(const Resizing& r, bool exact) {
-  if (r.m % r.n != 0) return false;
+  constexpr int64_t kLongest = 1 << 20;
+  if (r.m % r.n != 0 || r.m > kLongest) return false;
   const T step = static_cast<T>(StepOf(r)), first = exact ? T{0.5} : T{0};
   for (int64_t i = 0; i < r.m; ++i) {
     const auto from = static_cast<int64_t>(std::floor((static_cast<T>(i) + first) * step));
@@ -100,6 +102,15 @@ Tensor Cubic(const Tensor& x, const Resizing& r, bool align_corners) {
   return sum;
 }
 
+// Weights that are computed while the op is recorded lie in the host's memory.
+void CheckWeights(const Resizing& r, int64_t of_each) {
+  constexpr int64_t kMost = int64_t{1} << 28;
+  if (r.m <= kMost / of_each) return;
+  ThrowRecordError(kInterpolate,
+                   InvalidArgument("takes at most ", kMost, " weights for a dim, and ", of_each,
+                                   " are wanted for each of the ", r.m, " elements of dim ", r.d));
+}
+
 // Where each element of the result comes from, and with which weights: `taps` of each, in turn.
 struct WeightedPlaces {
   int64_t count;
@@ -122,6 +133,7 @@ WeightedPlaces PlacesOf(const Resizing& r, bool cubic, bool align_corners) {
                       : r.scale     ? 1 / *r.scale
                                     : n / m;
   WeightedPlaces taps{cubic ? 4 : 2, {}, {}};
+  CheckWeights(r, taps.count);
   for (int64_t i = 0; i < r.m; ++i) {
     const auto to = static_cast<double>(i);
     double at = align_corners ? to * step : (to + 0.5) * step - 0.5;
@@ -186,6 +198,7 @@ Tensor CoveringWeights(const Tensor& x, const Resizing& r, bool cubic, bool alig
   const auto n = static_cast<double>(r.n), m = static_cast<double>(r.m);
   const double step = align_corners ? (r.m > 1 ? (n - 1) / (m - 1) : 0) : StepOf(r);
   const double width = std::max(step, 1.0), reach = (cubic ? 2 : 1) * width;
+  CheckWeights(r, r.n);
   std::vector<double> weights(At(r.n) * At(r.m), 0);
   for (int64_t i = 0; i < r.m; ++i) {
     const double center = step * (static_cast<double>(i) + 0.5);
@@ -225,7 +238,12 @@ std::vector<Resizing> Resizings(const Tensor& x, absl::Span<const int64_t> size,
     const std::size_t at = given == 1 ? 0 : At(i);
     Resizing r{i + 2, x.dim(i + 2), 0, std::nullopt};
     if (size.empty()) {
-      r.m = static_cast<int64_t>(std::floor(static_cast<double>(r.n) * scale_factor[at]));
+      const double wanted = std::floor(static_cast<double>(r.n) * scale_factor[at]);
+      if (!(std::abs(wanted) < 0x1p62)) {
+        ThrowRecordError(kInterpolate, InvalidArgument("dim ", r.d, " would have ", wanted,
+                                                       " elements by its scale_factor"));
+      }
+      r.m = static_cast<int64_t>(wanted);
       if (!recompute) r.scale = scale_factor[at];
     } else {
       r.m = size[at];

@@ -66,5 +66,21 @@ TEST(EdgesTest, AWindowWithoutElementsGivesTheInitialValue) {
   }
 }
 
+// A loop over the groups would not end.
+TEST(EdgesTest, OfNoFeaturesThereMayBeAnyNumberOfGroups) {
+  for (const char* const platform : kPlatforms) {
+    const auto run = RunOn(platform, R"(
+        ENTRY e {
+          x = f32[1,0,5] constant({{}})
+          k = f32[0,0,2] constant({})
+          ROOT y = f32[1,0,4] convolution(x, k), window={size=2}, dim_labels=bf0_oi0->bf0,
+              feature_group_count=9223372036854775806
+        })",
+                           {}, {.op_filter = false});
+    ASSERT_TRUE(run.ok()) << run.status();
+    EXPECT_EQ(run->outputs[0].shape().num_elements(), 0) << platform;
+  }
+}
+
 }  // namespace
 }  // namespace lazuli

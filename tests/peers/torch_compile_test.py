@@ -446,6 +446,13 @@ def test_shared_memory():
         torch._dynamo.graph_break()
         return made.t_(), row
 
+    def flat(a):
+        made = a.reshape(-1)
+        other = a.t()
+        other.masked_fill_(other > 1, 0.5)
+        other.view(torch.int32).view(torch.float32)
+        return made
+
     def behind():
         return (torch.arange(16.0)[8:].view(2, 4),)
 
@@ -464,12 +471,14 @@ def test_shared_memory():
     one = lambda: (torch.arange(8.0),)  # noqa: E731
     transposed = lambda: (torch.arange(8.0).view(2, 4).t(),)  # noqa: E731
     differentiable = lambda: (torch.arange(8.0, requires_grad=True).view(2, 4) * 1,)  # noqa: E731
+    spread = lambda: (torch.arange(16.0)[::2].view(2, 4),)  # noqa: E731
     view = lambda: ((torch.arange(16.0, requires_grad=True) * 1)[:8].view(2, 4),)  # noqa: E731
     for function, reason, *calls in (
             (gaps, "does not follow this view", one), (place, "by their place in memory", one), (place_alone, "by their place in memory", transposed),
             (place_alone, None, one), (replaced, "a tensor's memory is replaced", one), (repeated, "some elements in several places", one),
             (copied, "for its strides", transposed), (copied, None, one),
             (reshaped, "changes the dims of an argument", behind), (squeezed, "refuses later writes to a result", view),
+            (flat, "Cannot view a tensor", spread),
             (several, "is a view of an argument and has a gradient", differentiable), (several, None, one),
             (two, "shares elements with another", apart, overlapping, apart, interleaved), (two, "shares elements with another", overlapping, apart),
             (two, None, apart, interleaved)):

@@ -8,6 +8,7 @@ calls are torch's, as dynamo captured them.
 
 import collections
 import inspect
+import itertools
 import operator
 import os
 import traceback
@@ -266,10 +267,11 @@ def _memory_of(tensor):
 
 
 def _is_ours(error):
-    """Whether an exception came through lazuli's compilers; else AOTAutograd cannot take the
-    graph."""
-    return any(f.f_code.co_filename != __file__ and f.f_code.co_filename.startswith(_HERE)
-               for f, _ in traceback.walk_tb(error.__traceback__))
+    """Whether an exception came through lazuli's compilers; else AOTAutograd, which calls them,
+    cannot take the graph."""
+    files = (f.f_code.co_filename for f, _ in traceback.walk_tb(error.__traceback__))
+    inside = itertools.dropwhile(lambda name: os.path.join("torch", "_functorch") not in name, files)
+    return any(name.startswith(_HERE) for name in inside)
 
 
 def keep_what_is_written_to(gm, metadata, first_saved):

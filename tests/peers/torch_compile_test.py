@@ -678,6 +678,20 @@ def test_report():
     assert str(lazuli.torch.report()) == "0 programs compiled\n0 functions left to torch\n0 graph breaks\n0 recompiles"
 
 
+def test_many_sizes():
+    """Each set of sizes is compiled once, however many there are."""
+    import torch
+    import lazuli.torch
+    torch._dynamo.reset()
+    lazuli.torch.reset()
+    compiled = torch.compile(lambda x, y: (torch.cat([x, y]) * 2 + 1).cumsum(0), backend="lazuli", dynamic=True)
+    for _ in range(2):
+        for n in range(2, 72):
+            x, y = torch.arange(float(n)), torch.ones(3)
+            assert torch.allclose(compiled(x, y), (torch.cat([x, y]) * 2 + 1).cumsum(0))
+    assert lazuli.torch.report().programs == 70, lazuli.torch.report().programs
+
+
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("folder")
@@ -694,7 +708,7 @@ def main():
         for o in ("SGD", "Adam", "AdamW", "RMSprop") if options.whole else (optimizer,):
             print(check(name, make, batch, loss_fn, o, options.steps), flush=True)
     if not options.names:
-        for test in (test_errors, test_layouts, test_writes, test_shared_memory, test_upsampling, test_optimizers, test_report, test_export, *(functools.partial(t, options.folder) for t in (test_npu, test_name, test_threads))):
+        for test in (test_errors, test_many_sizes, test_layouts, test_writes, test_shared_memory, test_upsampling, test_optimizers, test_report, test_export, *(functools.partial(t, options.folder) for t in (test_npu, test_name, test_threads))):
             test()
     return 0
 

@@ -15,7 +15,8 @@ from lazuli.torch import _pools, _random, _recurrent, _rows
 from lazuli.torch._aliases import guarded, keep_what_is_written_to
 from lazuli.torch._program import Partial, Program, refusals
 
-MAX_PROGRAMS = 64  # of a graph: sizes it is called with
+# Of all programs of a graph, one for each set of sizes it is called with: about a gigabyte.
+MAX_NODES, LEAST_PROGRAMS = 250_000, 16
 
 
 _NUMBERS = (int, float, torch.SymInt, torch.SymFloat, torch.SymBool)
@@ -53,6 +54,8 @@ class Graph:
                            for n in getattr(p.meta.get("val"), "shape", (p.meta.get("val"),))
                            if n is not None)
         self.programs = collections.OrderedDict()
+        self.most_programs = max(LEAST_PROGRAMS, MAX_NODES // len(gm.graph.nodes))
+        self.facts = {}  # of the nodes, for the next sizes
         # Into parts that lazuli runs and draws of torch, which sizes do not change.
         self.split = None
 
@@ -64,7 +67,7 @@ class Graph:
         program = self.programs.get(key)
         if program is None:
             program = self.programs[key] = self.make(arguments)
-            if len(self.programs) > MAX_PROGRAMS:
+            if len(self.programs) > self.most_programs:
                 self.programs.popitem(last=False)
         elif self.dynamic:
             self.programs.move_to_end(key)
@@ -83,7 +86,7 @@ class Graph:
             return self.split
         try:
             return Program(self.gm, arguments, self.first_saved, self.kind, self.dynamic,
-                           torch.get_num_threads(), _random if drawing else None)
+                           torch.get_num_threads(), _random if drawing else None, self.facts)
         except Partial as partial:
             refusals(partial.refused)
             return _Eager(self.parts(partial.refused))

@@ -83,14 +83,32 @@ def inverse(order):
     return made
 
 
+class _Facts:
+    """What recording a node asks of torch, and no size changes."""
+
+    __slots__ = ("inputs", "is_taken", "meets_numbers", "place", "rank_and_dtype")
+
+    def __init__(self, node):
+        meta = node.meta.get("val")
+        self.inputs = node.all_input_nodes
+        self.place = place_of(node)
+        self.is_taken = False  # whether lazuli can read its inputs, once that was looked at
+        self.meets_numbers = any(isinstance(n.meta.get("val"), (torch.SymFloat, torch.SymInt))
+                                 for n in self.inputs)
+        self.rank_and_dtype = ((meta.dim(), getattr(lz, str(meta.dtype)[len("torch."):], None))
+                               if isinstance(meta, torch.Tensor) else None)
+
+
 class Recorder:
     """Records the nodes of a graph.
 
-    What lazuli refuses is kept in `refused`, and goes on as zeros.
+    What lazuli refuses is kept in `refused`, and goes on as zeros. `facts` are those of nodes that
+    were recorded before, for other sizes.
     """
 
-    def __init__(self, graph, dynamic, writes=()):
+    def __init__(self, graph, dynamic, writes=(), facts=None):
         self.graph, self.dynamic = graph, dynamic
+        self.facts = {} if facts is None else facts
         self.writes = writes  # nodes that write to an argument; they have the values that it gets
         self.refused = {}
         self.values = {}
@@ -117,14 +135,19 @@ class Recorder:
 
     def call(self, node):
         meta = node.meta.get("val")
-        place = place_of(node)
+        facts = self.facts.get(node)
+        if facts is None:
+            facts = self.facts[node] = _Facts(node)
+        place = facts.place
         try:
-            if (any(a in self.refused for a in node.all_input_nodes) and
-                    node.target is _rows.operator.getitem):
+            if (self.refused and node.target is _rows.operator.getitem and
+                    any(a in self.refused for a in facts.inputs)):
                 raise _rows.Refused("")  # a part of what torch computes
-            for a in node.all_input_nodes:
-                _rows.check_taken(a.meta.get("val"))
+            for a in facts.inputs:
+                if not facts.is_taken:
+                    _rows.check_taken(a.meta.get("val"))
                 _rows.check_taken(self.values[a])
+            facts.is_taken = True
             arguments, keywords = self.arguments(node)
             if place is None:
                 value = self.compute(node, arguments, keywords)
@@ -132,8 +155,11 @@ class Recorder:
                 at = self.places.get(place) or self.places.setdefault(place, _RecordAt(*place))
                 with at:
                     value = self.compute(node, arguments, keywords)
-            value = self.beside_numbers(node, value, meta)
-            self.check(value, meta)
+            if facts.meets_numbers:
+                value = self.beside_numbers(value, meta)
+            if not (self.dynamic and isinstance(value, lz.Tensor) and
+                    (value.dim(), value.dtype) == facts.rank_and_dtype):
+                self.check(value, meta)
             return value
         except lz.Error as error:
             self.refused[node] = str(error).splitlines()[0] if str(error) else ""
@@ -154,16 +180,13 @@ class Recorder:
         return _rows.call(aten.copy.default if node in self.writes else node.target, arguments,
                           keywords)
 
-    def beside_numbers(self, node, value, meta):
+    def beside_numbers(self, value, meta):
         """A number that a run computes is an f64 scalar here; as in torch it does not widen what it
         meets."""
         if (not isinstance(value, lz.Tensor) or not isinstance(meta, torch.Tensor) or
-                not value.dtype.is_floating_point):
+                not value.dtype.is_floating_point or not meta.dtype.is_floating_point):
             return value
-        numbers = any(isinstance(n.meta.get("val"), (torch.SymFloat, torch.SymInt))
-                      for n in node.all_input_nodes)
-        return (value.to(_rows.dtype_of(meta.dtype)) if numbers and meta.dtype.is_floating_point
-                else value)
+        return value.to(_rows.dtype_of(meta.dtype))
 
     def zeros(self, meta):
         return (lz.zeros([hint(n) for n in meta.shape], dtype=_rows.dtype_of(meta.dtype))
@@ -311,7 +334,7 @@ class Program:
     not lie side by side.
     """
 
-    def __init__(self, gm, arguments, first_saved, kind, dynamic, threads, seeded=None):
+    def __init__(self, gm, arguments, first_saved, kind, dynamic, threads, seeded=None, facts=None):
         self.tensors, shapes, self.orders = [], [], []
         for i, a in enumerate(arguments):
             if _rows.takes(a):
@@ -322,7 +345,7 @@ class Program:
         self.writes = {i: n for i, n in writes_of(gm.graph).items() if i in self.tensors}
         self.updates = [(k, self.tensors.index(i))
                         for k, i in enumerate(i for i in self.writes if self.orders[i] != ())]
-        recorder = Recorder(gm.graph, dynamic, set(self.writes.values()))
+        recorder = Recorder(gm.graph, dynamic, set(self.writes.values()), facts)
         self.outputs, self.copies, self.permuted = [], [], []
         self.single = False
 

@@ -26,6 +26,7 @@ class Refused(lz.Error):
     """A node that lazuli does not run, and why."""
 
 
+@functools.cache
 def dtype_of(dtype):
     found = getattr(lz, str(dtype).removeprefix("torch."), None)
     if found is None:
@@ -389,6 +390,7 @@ _SIZES = {"sym_size.int": lambda x, dim: x.shape[dim], "sym_numel": lambda x: ma
           "sym_size": lambda x: list(x.shape)}
 
 
+@functools.cache
 def name_of(target):
     """(library, "add.Tensor", "add") of an overload."""
     schema = target._schema
@@ -396,35 +398,52 @@ def name_of(target):
     return library, f"{name}.{schema.overload_name or 'default'}", name
 
 
-def _same_name(name, target, arguments, keywords):
-    """lazuli's function of this name: arguments that have their defaults are left out, those that
-    only torch has with them."""
+@functools.cache
+def _home_of(name):
+    """(the module that has lazuli's function of this name, its name there), or None."""
     homes = (lz.special, lz) if name.startswith("special_") else (lz, F)
-    function = next((f for h in homes
-                     if callable(f := getattr(h, name.removeprefix("special_"), None)) and
-                     not inspect.isclass(f)), None)
-    if function is None:
+    own = name.removeprefix("special_")
+    return next(((h, own) for h in homes if callable(f := getattr(h, own, None)) and
+                 not inspect.isclass(f)), None)
+
+
+@functools.cache
+def _defaults(target):
+    """(has it one, the default) of each positional argument of torch's."""
+    return [(a.has_default_value(), a.default_value if a.has_default_value() else None)
+            for a in target._schema.arguments if not a.kwarg_only]
+
+
+def _same_name(name, target, arguments, keywords):
+    """What lazuli's function of this name gives: arguments that have their defaults are left out,
+    those that only torch has with them."""
+    home = _home_of(name)
+    if home is None:
         raise Refused("lazuli has no such function")
-    formal = target._schema.arguments
-    positional = [a for a in formal if not a.kwarg_only]
-    arguments = list(arguments)
-    while (arguments and positional[len(arguments) - 1].has_default_value() and
-           arguments[-1] == positional[len(arguments) - 1].default_value):
+    defaults, arguments = _defaults(target), list(arguments)
+    while arguments and defaults[len(arguments) - 1][0] and \
+            arguments[-1] == defaults[len(arguments) - 1][1]:
         arguments.pop()
-    return _called(function, arguments,
+    return _called(getattr(*home), arguments,
                    {k: v for k, v in keywords.items() if v is not None and k not in _IGNORED})
 
 
-_signature = functools.cache(inspect.signature)
+@functools.cache
+def _has_arguments(function, count, names):
+    """The error of a function that has not so many arguments and these keywords, or None."""
+    try:
+        inspect.signature(function).bind(*[None] * count, **dict.fromkeys(names))
+    except TypeError as error:
+        return error
+    return None
 
 
 def _called(function, arguments, keywords):
     """What a function of ours gives, which may not have all arguments of torch's; C++ looks at its
     arguments itself."""
     if isinstance(function, types.FunctionType):
-        try:
-            _signature(function).bind(*arguments, **keywords)
-        except TypeError as error:
+        error = _has_arguments(function, len(arguments), tuple(keywords))
+        if error is not None:
             raise Refused(f"lazuli's function has other arguments: {error}") from error
     return function(*arguments, **keywords)
 

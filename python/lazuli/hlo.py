@@ -85,6 +85,8 @@ def _record(opcode: str, operands: Sequence[Any], shape: Optional[Sequence[int]]
             shape = tuple(map(operator.index, shape or ()))
         except TypeError:
             raise TypeError(f"{opcode}: shape= takes integers, not {shape!r}") from None
+        if not all(0 <= n < 2**63 for n in shape):
+            raise ValueError(f"{opcode}: shape= takes sizes of 63 bits, not {shape}")
         result = (_C.get_default_dtype() if dtype is None else dtype, shape)
     made = _C._library.hlo_op(opcode, given, [(name, _text(v)) for name, v in attributes.items()],
                               result)

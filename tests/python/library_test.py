@@ -325,6 +325,8 @@ def test_instructions_of_hlo():
 
 @pytest.mark.parametrize(("call", "message"), [
     (lambda x: lz.hlo.broadcast(x, dimensions=[0], shape=[1, 1.5]), r"broadcast: shape= takes integers, not \[1, 1.5\]"),
+    (lambda x: lz.hlo.broadcast(x, dimensions=[0, 1], shape=[2, 2**64]), r"broadcast: shape= takes sizes of 63 bits, not \(2, 18446744073709551616\)"),
+    (lambda x: lz.hlo.broadcast(x, dimensions=[0, 1], shape=[-1, 2]), r"broadcast: shape= takes sizes of 63 bits, not \(-1, 2\)"),
     (lambda x: lz.hlo.transpose(x, dimension=[1, 0]), "transpose: it has no attribute dimension, only dimensions"),
     (lambda x: lz.hlo.compare(x, x), "compare: its attribute direction is missing"),
     (lambda x: lz.hlo.transpose(x, dimensions="down"), "transpose: 'down' is not a value of its attribute dimensions"),
@@ -333,7 +335,7 @@ def test_instructions_of_hlo():
     (lambda x: lz.hlo.broadcast(x, dimensions=[0, 1]), "the result's shape must be declared"),
 ])
 def test_mistakes_in_instructions(call, message):
-    with pytest.raises((lz.Error, TypeError), match=message):
+    with pytest.raises((lz.Error, TypeError, ValueError), match=message):
         call(lz.zeros(2, 2))
 
 

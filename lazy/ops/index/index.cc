@@ -57,10 +57,13 @@ Dims AllDimsBut(int64_t dim, int64_t rank) {
   return dims;
 }
 
-// The index in at least 32 bits; positions outside of [0, n) fail the run.
+// The index in at least 32 bits; positions outside of [0, n) fail the run. If there are none inside,
+// the call knows it.
 lowering::Op InRange(lowering::LoweringContext& c, std::string_view op, lowering::Op index,
                      int64_t n) {
   lowering::Builder& b = c.builder;
+  if (n == 0 && index.shape().num_elements() > 0)
+    return b.Error(OutOfRange("index ", index.shape(), " is of a dim without elements"));
   index = WideIndex(index);
   const lowering::Op bad = b.Binary(
       Opcode::kOr, b.Compare(ComparisonDirection::kLt, index, b.ZerosLike(index)),
@@ -74,9 +77,9 @@ lowering::Op InRange(lowering::LoweringContext& c, std::string_view op, lowering
 lowering::Op Positioned(lowering::LoweringContext& c, std::string_view op, const Shape& x,
                         lowering::Op index, int64_t dim) {
   lowering::Builder& b = c.builder;
-  index = InRange(c, op, index, x.dim(dim));
   Dims column = DimsOf(index.shape());
   column.push_back(1);
+  index = InRange(c, op, index, x.dim(dim));
   const Shape iota(index.dtype(), index.shape().dims());
   std::vector<lowering::Op> columns;
   for (int64_t d = 0; d < x.rank(); ++d)
@@ -112,13 +115,14 @@ lowering::Op ScatterSlices(lowering::LoweringContext& c, std::string_view op,
   auto [x, index, source] = operands;
   if (absl::Status s = CheckSlices(x.shape(), index.shape(), source.shape(), dim); !s.ok())
     return c.builder.Error(std::move(s));
+  const int64_t rows = index.shape().dim(0);
   index = InRange(c, op, index, x.shape().dim(dim));
   hlo::ScatterAttrs attrs;
   attrs.update_window_dims = AllDimsBut(dim, x.rank());
   attrs.inserted_window_dims = attrs.scatter_dims_to_operand_dims = {dim};
   attrs.index_vector_dim = 1;
-  return c.builder.Scatter(x, c.builder.Reshape(index, {index.shape().dim(0), 1}), source,
-                           std::move(attrs), combiner);
+  return c.builder.Scatter(x, c.builder.Reshape(index, {rows, 1}), source, std::move(attrs),
+                           combiner);
 }
 
 Tensor ZerosOf(const Shape& shape, const Tensor& beside) {
@@ -249,7 +253,8 @@ lowering::Op IndexSelectOp::Lower(lowering::LoweringContext& c, lowering::Op x,
                                   lowering::Op index) const {
   lowering::Builder& b = c.builder;
   if (absl::Status s = CheckRows(index.shape()); !s.ok()) return b.Error(std::move(s));
-  if (index.shape().dim(0) == 0) {  // of a dim of size 0, too
+  const int64_t rows = index.shape().dim(0);
+  if (rows == 0) {  // of a dim of size 0, too
     Dims dims = DimsOf(x.shape());
     dims[At(dim)] = 0;
     return b.Full(Shape(x.dtype(), dims), 0);
@@ -261,7 +266,7 @@ lowering::Op IndexSelectOp::Lower(lowering::LoweringContext& c, lowering::Op x,
   attrs.slice_sizes[At(dim)] = 1;
   attrs.collapsed_slice_dims = attrs.start_index_map = {dim};
   attrs.index_vector_dim = 1;
-  return b.Gather(x, b.Reshape(index, {index.shape().dim(0), 1}), std::move(attrs));
+  return b.Gather(x, b.Reshape(index, {rows, 1}), std::move(attrs));
 }
 
 Tensors IndexSelectOp::Vjp(const Saved& s, const Tensor& dy) const {

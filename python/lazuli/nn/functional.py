@@ -1,7 +1,9 @@
 """Losses, and the functions of lazuli that networks use."""
 
+import builtins
 import inspect
 import math
+import sys
 import warnings
 
 from lazuli import _C, _tensor
@@ -16,7 +18,7 @@ def _dim_of(name, input, dim, stacklevel):
     if dim is not None:
         return dim
     warnings.warn(f"Implicit dimension choice for {name} has been deprecated. Change the call to "
-                  "include dim=X as an argument.", stacklevel=stacklevel)
+                  "include dim=X as an argument.", stacklevel=builtins.min(stacklevel, sys.maxsize))
     return 0 if input.ndim in (0, 1, 3) else 1
 
 

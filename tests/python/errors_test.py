@@ -226,6 +226,10 @@ def test_sizes_that_no_tensor_has_are_refused_at_once():
                  lambda: nothing.index_copy(0, index.flatten(), lz.ones(2, 3)), lambda: lz.nn.functional.embedding(index, nothing)):
         with pytest.raises(IndexError, match=r"index s64\[2.* is of a dim without elements"):
             call()
+    with pytest.raises(ValueError, match=r"^conv2d: f32\[1,1,1,2199023255553\] is larger than"):
+        lz.conv2d(lz.ones(1, 1, 1, 1), lz.ones(1, 1, 1, 1), padding=(0, 2**40))
+    with pytest.raises(ValueError, match=r"^to: f64\[17179869184,10\] is larger than"):
+        lz.ones(2**34, 10, dtype=lz.uint8).to(lz.float64)
     # Nothing counts to a size.
     interpolate = lz.nn.functional.interpolate
     assert interpolate(lz.ones(1, 1, 2), size=2**36).shape == (1, 1, 2**36)

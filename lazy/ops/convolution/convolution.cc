@@ -44,7 +44,7 @@ absl::StatusOr<Shape> Conv2dOp::Infer(const Shape& x, const Shape& weight) const
       return InvalidArgument("kernel of weight ", weight, " is larger than the padded input ", x);
     dims.push_back(room / stride[i] + 1);
   }
-  return Shape(x.dtype(), dims);
+  return Shape::Make(x.dtype(), dims);
 }
 
 lowering::Op Conv2dOp::Lower(lowering::Builder& b, lowering::Op x, lowering::Op weight) const {

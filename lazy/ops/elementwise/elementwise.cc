@@ -227,7 +227,7 @@ absl::StatusOr<Shape> BinaryShape(Accepts accepts, lowering::Opcode opcode, cons
   LAZULI_RETURN_IF_ERROR(CheckNotOfPred(opcode, x.dtype(), y.dtype()));
   if (SameDims(x, y) || y.rank() == 0) return Shape(dtype, x.dims());
   LAZULI_ASSIGN_OR_RETURN(const Dims dims, BroadcastDims(x, y));
-  return Shape(dtype, dims);
+  return Shape::Make(dtype, dims);
 }
 
 absl::StatusOr<Shape> CompareShape(hlo::ComparisonDirection direction, const Shape& x,

@@ -184,7 +184,7 @@ struct ToDTypeOp {
   LAZULI_OP("to", "aten::_to_copy", dtype);
   static constexpr OpDoc kDoc{
       "Each element converted to the dtype; floats to integers saturate, NaN becomes 0.", {"x"}};
-  absl::StatusOr<Shape> Infer(const Shape& x) const { return Shape(dtype, x.dims()); }
+  absl::StatusOr<Shape> Infer(const Shape& x) const { return Shape::Make(dtype, x.dims()); }
   lowering::Op Lower(lowering::Builder& b, lowering::Op x) const { return b.Convert(x, dtype); }
   Tensors Vjp(const Saved& s, const Tensor& dy) const { return {To(dy, s.shape().dtype())}; }
 };

@@ -99,8 +99,13 @@ std::pair<lazy::Tensors, std::size_t> ScanLists(
                                 .xs = UnwrapAll(function, xs),
                                 .count = 0,
                                 .reverse = options.reverse,
+                                .every = options.every,
                                 .device = {}};
   arguments.count = LengthOf(function, arguments.xs, options.length);
+  if (options.every < 1) {
+    lazy::ThrowRecordError(function,
+                           ir::InvalidArgument("every must be 1 or more, not ", options.every));
+  }
   arguments.device = DeviceOf({&arguments.init, &arguments.xs});
   const std::size_t carried = init.size();
   const auto step = OfUser(function, [&](const std::vector<Tensor>& in) {

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "lazy/control/scan.h"
+#include "lazy/control/scan_blocks.h"
 #include "lazy/ops/core/functions.h"
 #include "lazy/tensor/status_error.h"
 
@@ -204,11 +205,16 @@ Tensors Scan(const ScanArguments& arguments, TracedFunction function) {
         CheckCarried(arguments.name, arguments.init, results, true);
         return results;
       });
-  return RunScan(ScanOf(arguments, trace),
-                 {.init = arguments.init,
-                  .xs = arguments.xs,
-                  .fixed = {},
-                  .outside = WithState(trace->function().outside, arguments.device)});
+  const TracedScan scan = ScanOf(arguments, trace);
+  const ScanTensors given{.init = arguments.init,
+                          .xs = arguments.xs,
+                          .fixed = {},
+                          .outside = WithState(trace->function().outside, arguments.device)};
+  const bool keeps =
+      WantsGradient(given.init) || WantsGradient(given.xs) || WantsGradient(given.outside);
+  if (arguments.every > 1 && arguments.count > 1 && keeps)
+    return RunScanInBlocks(scan, given, arguments.every);
+  return RunScan(scan, given);
 }
 
 Tensors ForLoop(const ForArguments& given, TracedFunction function) {

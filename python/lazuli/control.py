@@ -27,6 +27,7 @@ from lazuli import _C
 from lazuli._C import Tensor
 from lazuli._tensor import tensor
 from lazuli.func._tree import flatten
+from lazuli.func._vmap import vmap
 
 __all__ = ["associative_scan", "cond", "fori_loop", "map", "scan", "switch", "while_loop"]
 
@@ -108,14 +109,16 @@ def _while_loop(cond_fun, body_fun, init):
     return carry.build(_C._control.while_loop(more, step, carry.tensors))
 
 
-def fori_loop(lower, upper, body_fun, init_val):
+def fori_loop(lower, upper, body_fun, init_val, *, unroll=None):
     """What body_fun makes of a value, called as body_fun(i, value) for i from lower below upper.
 
     i is an int64 tensor. lower and upper are ints or integer tensors without dims; other bounds run
     the same program. The loop is differentiable if both are ints, and then their difference is part
-    of the program.
+    of the program. unroll changes nothing.
     """
     _function("fori_loop", "body_fun", body_fun)
+    if unroll is not None:
+        _check_unroll("fori_loop", unroll)
     carry = _Tree("fori_loop", "init_val", init_val)
 
     def step(i, tensors):
@@ -134,16 +137,20 @@ def _bound(bound):
     return bound.__index__()
 
 
-def scan(f, init, xs=None, length=None, reverse=False):
+def scan(f, init, xs=None, length=None, reverse=False, unroll=1, *, every=1):
     """(the last carry, all results) of f(carry, x) -> (carry, result) for each x in xs.
 
     xs is a tree of tensors, and x the same tree of their elements along the first dim. The carry
     keeps its structure, shapes and dtypes. results are stacked along a new first dim. Without xs, x
     is None and length says how often f is called. With reverse the steps go from the last element
-    to the first, and results stay in the order of xs. Differentiable: the carry of each step is
-    kept for backward, which computes the rest of each step again.
+    to the first, and results stay in the order of xs. unroll changes nothing.
+
+    Differentiable: the carry of each step is kept for backward, which computes the rest of each
+    step again. With every=k backward finds the carry of every k-th step alone, and computes those
+    between them again: each step runs once more, and memory is for length / k + k of them.
     """
     _function("scan", "f", f)
+    _check_unroll("scan", unroll)
     elements, results = _Tree("scan", "xs", xs), []
     carry = _Tree("scan", "init", init, elements)
 
@@ -157,8 +164,21 @@ def scan(f, init, xs=None, length=None, reverse=False):
         return _same("scan", "the function", made, carry, "init"), results[-1].tensors
 
     length = None if length is None else length.__index__()
-    last, stacked = _C._control.scan(step, carry.tensors, elements.tensors, length, bool(reverse))
+    last, stacked = _C._control.scan(step, carry.tensors, elements.tensors, length, bool(reverse),
+                                     _index("scan", "every", every))
     return carry.build(last), results[-1].build(stacked)
+
+
+def _index(name, what, value):
+    if isinstance(value, bool) or not hasattr(value, "__index__"):
+        raise TypeError(f"{name}: {what} must be an int, not {type(value).__name__}")
+    return value.__index__()
+
+
+def _check_unroll(name, unroll):
+    """How often JAX writes out a step in its program: a bool, or a number of steps."""
+    if not isinstance(unroll, bool) and _index(name, "unroll", unroll) < 0:
+        raise ValueError(f"{name}: unroll must not be negative")
 
 
 def _described(value):
@@ -167,10 +187,11 @@ def _described(value):
     return type(value).__name__
 
 
-def map(f, xs):
+def map(f, xs, *, batch_size=None):
     """f(x) for each x in xs, stacked along a new first dim: one step after the other.
 
-    xs is a tree of tensors, and x the same tree of their elements along the first dim.
+    xs is a tree of tensors, and x the same tree of their elements along the first dim. With
+    batch_size a step computes so many elements at once, by vmap().
     """
     _function("map", "f", f)
     elements, results = _Tree("map", "xs", xs), []
@@ -179,8 +200,29 @@ def map(f, xs):
         results.append(_Tree("map", "what f returns", f(elements.build(x)), elements))
         return results[-1].tensors
 
-    stacked = _C._control.map(step, elements.tensors)
+    if batch_size is None:
+        stacked = _C._control.map(step, elements.tensors)
+    else:
+        stacked = _map_batches(step, elements.tensors, _index("map", "batch_size", batch_size))
     return results[-1].build(stacked)
+
+
+def _map_batches(step, xs, size):
+    """map() of a function of lists that is batched: so many elements at a time, then the rest."""
+    if size < 1:
+        raise ValueError(f"map: batch_size must be 1 or more, not {size}")
+    if not xs or any(x.dim() == 0 for x in xs):
+        raise ValueError("map: with batch_size xs must have tensors with a dim to go along")
+    at_once = vmap(lambda *x: step(x), randomness="different")
+    count = xs[0].shape[0]
+    whole = count - count % size
+    parts = []
+    if whole or not count:
+        batches = [x[:whole].reshape(-1, size, *x.shape[1:]) for x in xs]
+        parts.append([y.flatten(0, 1) for y in _C._control.map(lambda x: at_once(*x), batches)])
+    if whole < count:
+        parts.append(at_once(*(x[whole:] for x in xs)))
+    return [_C.cat(list(column)) for column in zip(*parts, strict=True)]
 
 
 def associative_scan(fn, elems, reverse=False, axis=0):

@@ -39,13 +39,13 @@ List ForLoop(py::handle lower, py::handle upper, const py::function& body, const
 }
 
 std::pair<List, List> Scan(const py::function& f, const List& init, const List& xs,
-                           std::optional<std::int64_t> length, bool reverse) {
+                           std::optional<std::int64_t> length, bool reverse, std::int64_t every) {
   const Caller caller;
   const auto step = [&](const List& carry, const List& x) {
     auto [next, results] = f(py::cast(carry), py::cast(x)).cast<std::pair<List, List>>();
     return Scanned{std::move(next), std::move(results)};
   };
-  Scanned all = scan(step, init, xs, {.length = length, .reverse = reverse});
+  Scanned all = scan(step, init, xs, {.length = length, .reverse = reverse, .every = every});
   return {std::move(all.carry), std::move(all.results)};
 }
 

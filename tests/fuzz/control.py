@@ -55,7 +55,7 @@ class Program:
         if kind == "for":
             return (kind, draw.choice([0, 1, 2, 5]), self._body(depth - 1))
         if kind == "scan":
-            return (kind, draw.random() < 0.5, draw.randint(0, 1), self._body(depth - 1))
+            return (kind, draw.random() < 0.5, draw.randint(1, ROWS), draw.randint(0, 1), self._body(depth - 1))
         if kind == "while":
             return (kind, draw.randint(0, 6), draw.choice([-0.5, 0.5, 9]), self._body(depth - 1))
         if kind == "switch":
@@ -105,12 +105,12 @@ class Run:
             return [state[0] + i * 0.01, *state[1:]]
         return self.fori(steps, step, state)
 
-    def run_scan(self, state, reverse, target, body):
+    def run_scan(self, state, reverse, every, target, body):
         def step(state, x):
             state[0] = (state[0] + x) * 0.5
             state = self.body(body, state)
             return state, state[1] - x
-        state, results = self.scan(step, state, reverse)
+        state, results = self.scan(step, state, reverse, every)
         state[target] = (state[target] + results.sum(0)) * 0.2
         return state
 
@@ -152,8 +152,8 @@ class Device(Tensors):
     def fori(self, steps, step, state):
         return control.fori_loop(0, steps, step, state)
 
-    def scan(self, step, state, reverse):
-        return control.scan(step, state, self.xs, reverse=reverse)
+    def scan(self, step, state, reverse, every):
+        return control.scan(step, state, self.xs, reverse=reverse, every=every)
 
     def loop(self, goes_on, step, loop):
         return control.while_loop(goes_on, step, loop)
@@ -179,7 +179,7 @@ class InPython:
             state = step(i, state)
         return state
 
-    def scan(self, step, state, reverse):
+    def scan(self, step, state, reverse, every):
         results = [None] * ROWS
         for i in reversed(range(ROWS)) if reverse else range(ROWS):
             state, results[i] = step(list(state), self.xs[i])

@@ -181,6 +181,43 @@ def test_a_reversed_scan_and_a_loop_have_all_derivatives():
             close(transform(f)(x), transform(g)(x), 1e-9)
 
 
+def run_of_noisy_steps(count, **options):
+    """The carry, results, gradients and a draw behind a scan whose steps draw."""
+    lz.manual_seed(4)
+    w, h, xs = (lz.randn(*dims, dtype=lz.float64).requires_grad_() for dims in ((3, 3), (3,), (count, 3)))
+
+    def step(c, v):
+        c = (w @ c + v).tanh() * (0.5 + lz.rand(3, dtype=lz.float64))
+        return c, c * v
+
+    c, ys = control.scan(step, h, xs, **options)
+    return [c, ys, lz.rand(2), *lz.autograd.grad((c * c).sum() + (ys * ys).sum(), (w, h, xs))]
+
+
+@pytest.mark.parametrize("every", [2, 3, 50])
+def test_a_scan_with_checkpoints_is_the_same_scan(every):
+    for count, reverse in ((1, False), (9, True), (10, False), (10, True)):
+        for kept, plain in zip(run_of_noisy_steps(count, reverse=reverse, every=every), run_of_noisy_steps(count, reverse=reverse)):
+            close(kept, plain, 1e-12)
+    w = lz.randn(2, 2, dtype=lz.float64)
+    kept, plain = (number_of(lambda *a, k=k: control.scan(*a, every=k), STEPS["plain"]) for k in (every, 1))
+    for transform in (lz.func.hessian, lambda h: lz.func.jacfwd(lz.func.jacfwd(h))):
+        close(transform(kept)(w), transform(plain)(w), 1e-12)
+    close(lz.vmap(lz.func.grad(kept))(lz.stack([w, 2 * w])), lz.vmap(lz.func.grad(plain))(lz.stack([w, 2 * w])), 1e-12)
+
+
+def test_a_scan_with_checkpoints_keeps_few_carries():
+    def peak(every):
+        w = lz.rand(512).requires_grad_()
+        lz.sync()
+        last, _ = control.scan(lambda c, _: ((c * w).sin(), None), lz.ones(512), None, length=1024, every=every)
+        lz.autograd.grad(last.sum(), w)[0].tolist()
+        return lz.debug.last_memory_plan()["peak"]
+
+    assert peak(32) < 0.1 * peak(1)
+    assert peak(1) > 4 * 512 * 1024
+
+
 def test_a_branch_has_all_derivatives():
     x = lz.tensor([0.5, -2.0], dtype=lz.float64)
 
@@ -287,6 +324,10 @@ def test_associative_scan_and_map():
     assert control.associative_scan(lambda a, b: a * b, x).tolist() == [1, 2, 6, 24, 120, 720, 5040]
     assert control.associative_scan(lambda a, b: a + b, x, reverse=True).tolist() == [28, 27, 25, 22, 18, 13, 7]
     assert control.map(lambda v: {"a": v + 1, "b": v * v}, x[:3])["b"].tolist() == [1, 4, 9]
+    for size in (1, 3, 7, 9):
+        made = control.map(lambda v: {"a": v[0] * v[1].sum(), "b": None, "c": 3.0}, (x, lz.ones(7, 2)), batch_size=size)
+        assert made["a"].tolist() == (2 * x).tolist() and made["b"] is None and made["c"].tolist() == [3] * 7
+    assert control.map(lambda v: v.sum(), lz.zeros(0, 2), batch_size=2).shape == (0,)
 
 
 def test_torchs_names():
@@ -368,6 +409,10 @@ def test_mistakes_are_named():
     refused(r"while_loop: the condition must return one bool without dims, not pred\[2\]",
             lambda: control.while_loop(lambda c: c < 1, lambda c: c, x))
     refused("body_fun must be a function, not int", lambda: control.while_loop(lambda c: c, 3, x), TypeError)
+    refused("scan: every must be 1 or more, not 0", lambda: scan(lambda c, v: (c, v), x, x, every=0))
+    refused("scan: every must be an int, not float", lambda: scan(lambda c, v: (c, v), x, x, every=2.0), TypeError)
+    refused("scan: unroll must be an int, not str", lambda: scan(lambda c, v: (c, v), x, x, unroll="2"), TypeError)
+    refused("map: batch_size must be 1 or more, not 0", lambda: control.map(lambda v: v, x, batch_size=0), ValueError)
     refused("fori_loop: a bound must be an int or a tensor, not float", lambda: control.fori_loop(0, 1.5, lambda i, c: c, x), TypeError)
 
 

@@ -69,10 +69,14 @@ struct ScanOptions {
   std::optional<std::int64_t> length =
       {};                // of the first dim of each of xs; needed if there are none
   bool reverse = false;  // from the last element to the first
+  // Backward finds the carried tensors of every so many steps, and computes those between them again:
+  // steps run once more each, with memory for length / every of them and for `every`.
+  std::int64_t every = 1;
 };
 // f takes the carried tensors and an element of each of xs along its first dim; it gives the
 // carried tensors anew, with their shapes and dtypes, and any further results, which scan() stacks
-// along a new first dim. Differentiable: the carried tensors of each step are kept.
+// along a new first dim. Differentiable: the carried tensors of each step are kept,
+// or with `every` of fewer.
 LAZULI_API Scanned
 scan(const std::function<Scanned(const std::vector<Tensor>&, const std::vector<Tensor>&)>& f,
      const std::vector<Tensor>& init, const std::vector<Tensor>& xs,

@@ -81,6 +81,19 @@ TEST_P(ControlTest, GradientsReachWhatIsCarriedAndWhatIsUsed) {
   EXPECT_EQ(w.grad().item<float>(), 13);
 }
 
+TEST_P(ControlTest, CheckpointsOfAScanGiveItsGradients) {
+  const Tensor xs = Floats({0.5, 1, 2, -1, 1, 3, 0.25}, {7});
+  const auto slope = [&](std::int64_t every) {
+    Tensor w = Floats({1.5}, {}).set_requires_grad(true);
+    const auto [last, all] =
+        scan([&](const Tensor& c, const Tensor& v) { return std::pair((c * w).sin() + v, c); },
+             w * 2, xs, {.every = every});
+    return grad({last + all.sum()}, {w})[0].item<float>();
+  };
+  EXPECT_NEAR(slope(3), slope(1), 1e-5);
+  EXPECT_THAT(ErrorOf([&] { slope(0); }), HasSubstr("scan: every must be 1 or more, not 0"));
+}
+
 TEST(ControlErrorsTest, NameTheFunctionAndTheLine) {
   const Tensor x = ones({2});
   EXPECT_THAT(

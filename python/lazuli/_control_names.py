@@ -1,7 +1,7 @@
 """The functions of lazuli.control with PyTorch's signatures, as lazuli itself has them."""
 
 from lazuli import control
-from lazuli.func._tree import flatten, tree_map
+from lazuli._tree import flatten, tree_map
 
 
 def cond(pred, true_fn, false_fn, operands=()):

@@ -8,7 +8,7 @@ from lazuli import _C
 from lazuli._C import Tensor
 from lazuli._C.nn import Module
 from lazuli._guards import Refused, Snapshot, same
-from lazuli.func._tree import flatten
+from lazuli._tree import flatten
 
 _MOST_ENTRIES = 8  # of a function: other arguments that are not tensors, other Python objects
 _MOST_CHANGES = 3  # calls in a row that change Python objects

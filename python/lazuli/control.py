@@ -26,7 +26,7 @@ while_loop whose functions both draw. Each step draws other numbers.
 from lazuli import _C
 from lazuli._C import Tensor
 from lazuli._tensor import tensor
-from lazuli.func._tree import flatten
+from lazuli._tree import flatten
 from lazuli.func._vmap import vmap
 
 __all__ = ["associative_scan", "cond", "fori_loop", "map", "scan", "switch", "while_loop"]

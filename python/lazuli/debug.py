@@ -7,7 +7,7 @@ from lazuli._C import Device, Tensor
 from lazuli._C.debug import *  # noqa: F403
 from lazuli._C.hlo import HloModule
 from lazuli.func._custom import stop_gradient
-from lazuli.func._tree import tree_map
+from lazuli._tree import tree_map
 from lazuli.library import io_callback
 
 

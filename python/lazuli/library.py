@@ -21,7 +21,7 @@ from lazuli import _C
 from lazuli._C import Device, DType, Tensor
 from lazuli._C.hlo import HloModule, HloShape
 from lazuli._tensor import tensor as _tensor
-from lazuli.func._tree import flatten
+from lazuli._tree import flatten
 
 _ops = {}
 

@@ -1,12 +1,15 @@
 """lazuli.func: derivatives of functions, nested in each other, of trees of tensors, beside closed forms."""
 
 import gc
+import pathlib
+import re
 import weakref
 from collections import OrderedDict, namedtuple
 
 import pytest
 
 import lazuli as lz
+from lazuli import func
 from lazuli.func import (debug_unwrap, functional_call, functionalize, grad, grad_and_value, hessian, jacfwd, jacrev, jvp, linearize,
                          replace_all_batch_norm_modules_, value_and_grad, vjp)
 
@@ -331,3 +334,34 @@ def test_adapting_a_step_inside_a_loss_trains_through_it():
     for name in ("0.bias", "2.bias"):
         moved = [adapted({**params, name: params[name] + sign * eps}).item() for sign in (1, -1)]
         assert through[name].sum().item() == pytest.approx((moved[0] - moved[1]) / (2 * eps), rel=2e-2)
+
+
+def test_jit_has_the_signature_of_jax():
+    def f(x, n, scale=1.0):
+        return x * n * scale
+
+    for compiled in (func.jit(f, static_argnums=1), func.jit(f, static_argnames=("n", "scale")), func.jit(static_argnames="n")(f)):
+        assert [compiled(lz.ones(2), 3, scale=2.0).tolist() for _ in range(5)] == [[6, 6]] * 5
+        assert compiled.replays == 3
+        assert compiled(lz.ones(2), 4).tolist() == [4, 4] and compiled.replays == 3
+    x = lz.ones(3)
+    given = func.jit(f, donate_argnums=0)
+    for _ in range(4):
+        x = given(x, 2)
+    assert x.tolist() == [16, 16, 16]
+    assert func.vmap(func.jit(lambda v: v.sum()))(lz.ones(2, 3)).tolist() == [3, 3]
+    with pytest.raises(ValueError, match="static_argnames has 'm', but the function has no such argument"):
+        func.jit(f, static_argnames="m")
+    with pytest.raises(RuntimeError, match="jit: argnums has 7, but there are 3 positional arguments"):
+        func.jit(f, donate_argnums=7)
+    with pytest.raises(TypeError, match="jit: takes a function, not int"):
+        func.jit(3)
+
+
+def test_the_examples_of_the_page_run():
+    page = pathlib.Path(__file__).resolve().parents[2] / "docs" / "transforms.md"
+    blocks = re.findall(r"```python\n(.*?)```", page.read_text(), re.DOTALL)
+    assert len(blocks) > 3
+    names = {}
+    for block in blocks:
+        exec(compile(block, str(page), "exec"), names)  # noqa: S102

@@ -2,6 +2,7 @@
 
 from lazuli import _C
 from lazuli.func._custom import checkpoint, custom_jvp, custom_vjp, remat, stop_gradient
+from lazuli.func._jit import jit
 from lazuli.func._transforms import (debug_unwrap, functionalize, grad, grad_and_value, hessian,
                                      jacfwd, jacrev, jvp, linearize, value_and_grad, vjp)
 from lazuli.func._vmap import vmap
@@ -9,8 +10,8 @@ from lazuli.nn._kinds import _BatchNorm
 from lazuli.nn.utils.stateless import functional_call
 
 __all__ = ["checkpoint", "custom_jvp", "custom_vjp", "debug_unwrap", "functional_call",
-           "functionalize", "grad", "grad_and_value", "hessian", "jacfwd", "jacrev", "jvp",
-           "linearize", "remat", "replace_all_batch_norm_modules_", "stack_module_state",
+           "functionalize", "grad", "grad_and_value", "hessian", "jacfwd", "jacrev", "jit",
+           "jvp", "linearize", "remat", "replace_all_batch_norm_modules_", "stack_module_state",
            "stop_gradient", "value_and_grad", "vjp", "vmap"]
 
 

@@ -15,7 +15,7 @@ from lazuli.autograd._batches import _Draws
 from lazuli.autograd.function import Function
 from lazuli.autograd.grad_mode import enable_grad
 from lazuli.func._runs import check_function, positions
-from lazuli.func._tree import flatten, tree_map
+from lazuli._tree import flatten, tree_map
 from lazuli.utils.checkpoint import checkpoint as _checkpoint
 
 

@@ -15,7 +15,7 @@ from lazuli import _C
 from lazuli._C import Tensor
 from lazuli.autograd._jacobians import transposable
 from lazuli.autograd.grad_mode import inference_mode
-from lazuli.func._tree import flatten, tree_map
+from lazuli._tree import flatten, tree_map
 
 
 class _State(threading.local):

@@ -13,7 +13,7 @@ from lazuli import _C
 from lazuli._C import Tensor
 from lazuli.autograd._jacobians import gradients, rows_at_once
 from lazuli.func._runs import Run, check_function, level
-from lazuli.func._tree import flatten
+from lazuli._tree import flatten
 
 
 def _gradient_and_value(name, func, argnums, has_aux, arranged):

@@ -10,7 +10,7 @@ import re
 from lazuli import _C
 from lazuli._C import Tensor
 from lazuli.autograd._batches import batched as _batched
-from lazuli.func._tree import flatten
+from lazuli._tree import flatten
 
 _RANDOMNESS = ("error", "different", "same")
 _UNREADABLE = "elements to read"

@@ -164,25 +164,26 @@ Tensors RunFor(const ForArguments& given, const TracingPtr& trace) {
   const auto more = std::make_shared<Tracing>(
       given.name + "_more", ParametersLike(carried, false), given.device,
       [](absl::Span<const Tensor> in) { return Tensors{Lt(in[in.size() - 2], in.back())}; });
-  TracedWhile loop{
-      .name = given.name,
-      .device = given.device,
-      .more_trace = more,
-      .next_trace = trace,
-      .more = more->function(),
-      .next = trace->Continue(given.name + "_step",
-                              [&] {
-                                TracedValues next = trace->function().values;
-                                const Tensor number = next.parameters.back();
-                                const Tensor upper = trace->Parameter(given.upper.tensor.shape());
-                                next.parameters.push_back(upper);
-                                next.results.push_back(Add(number, Constant(1, DType::kS64)));
-                                next.results.push_back(upper);
-                                return next;
-                              }),
-      .no_backward =
-          "backward needs the number of steps, and a bound of this loop is a tensor; "
-          "give both bounds as numbers, or use scan"};
+  TracedWhile loop{.name = given.name,
+                   .device = given.device,
+                   .more_trace = more,
+                   .next_trace = trace,
+                   .more = more->function(),
+                   .next = trace->Continue(
+                       given.name + "_step",
+                       [&] {
+                         TracedValues next = trace->function().values;
+                         const Tensor number = next.parameters.back();
+                         const Tensor upper = trace->Parameter(given.upper.tensor.shape());
+                         next.parameters.push_back(upper);
+                         next.results.push_back(Add(number, Constant(1, DType::kS64)));
+                         next.results.push_back(upper);
+                         return next;
+                       },
+                       Capture::OwnEffects::kAgain),
+                   .no_backward =
+                       "backward needs the number of steps, and a bound of this loop is a tensor; "
+                       "give both bounds as numbers, or use scan"};
   const WhileTensors tensors{.init = carried,
                              .of_more = WithState(loop.more.outside, given.device),
                              .of_next = WithState(loop.next.outside, given.device)};

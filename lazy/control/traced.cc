@@ -18,7 +18,9 @@ bool HasHistory(const Tensor& tensor) { return static_cast<bool>(GradEdge(tensor
 // While it lives what this thread records is recorded in the trace.
 class Resumed {
  public:
-  explicit Resumed(Capture& capture) : capture_(capture) { capture_.Resume(); }
+  Resumed(Capture& capture, Capture::OwnEffects effects) : capture_(capture) {
+    capture_.Resume(effects);
+  }
   ~Resumed() { capture_.Suspend(); }
   Resumed(const Resumed&) = delete;
   Resumed& operator=(const Resumed&) = delete;
@@ -114,8 +116,9 @@ Tracing::Tracing(std::string name, absl::Span<const TracedParameter> parameters,
   capture_.Suspend();
 }
 
-Stage Tracing::Continue(const std::string& name, absl::FunctionRef<TracedValues()> more) {
-  const Resumed resumed(capture_);
+Stage Tracing::Continue(const std::string& name, absl::FunctionRef<TracedValues()> more,
+                        Capture::OwnEffects effects) {
+  const Resumed resumed(capture_, effects);
   return Closed(more(), name);
 }
 

@@ -63,8 +63,10 @@ class Tracing {
   // Whether histories were recorded while it was called.
   bool is_differentiable() const { return is_differentiable_; }
 
-  // What `more` computes of what was computed before; with a history if histories are recorded.
-  Stage Continue(const std::string& name, absl::FunctionRef<TracedValues()> more);
+  // What `more` computes of what was computed before; with a history if histories are recorded. The
+  // function's callbacks are not called again unless `effects` says so.
+  Stage Continue(const std::string& name, absl::FunctionRef<TracedValues()> more,
+                 Capture::OwnEffects effects = Capture::OwnEffects::kNot);
   // For use in there.
   Tensor Parameter(const Shape& shape);
 

@@ -212,7 +212,8 @@ void Capture::Suspend() {
   replay_.reset();
 }
 
-void Capture::Resume() {
+void Capture::Resume(OwnEffects effects) {
+  own_effects_ = effects;
   (void)Context::Current();  // makes it, as the constructor does
   first_check_ = context_->checked().size();
   if (lifted_ && lifted_->draws_from_parameter())
@@ -327,8 +328,10 @@ absl::StatusOr<ProgramPtr> Capture::Finish(absl::Span<const Tensor> results, std
   }
   const auto& all_checks = context_->checked();
   for (std::size_t i = 0; i < all_checks.size(); ++i) {
-    if (i < own_checks_.value_or(0) || i >= first_check_)
-      (all_checks[i].is_effect ? trace.effects : trace.checked).push_back(all_checks[i].node);
+    const bool is_own = i < own_checks_.value_or(0), is_effect = all_checks[i].is_effect;
+    if (!is_own && i < first_check_) continue;
+    if (is_own && is_effect && own_effects_ == OwnEffects::kNot) continue;
+    (is_effect ? trace.effects : trace.checked).push_back(all_checks[i].node);
   }
   const auto functions = FunctionsOf(context_->checked());
   lock.reset();

@@ -55,9 +55,11 @@ class Capture {
   // Between the two, the thread records where it did before. What was captured stays, so that more
   // can be computed from it: in the program of results that are recorded after Resume() are the
   // checks from before Suspend(), which are those of the function, and those from then on. Draws go on
-  // behind those of the function.
+  // behind those of the function. What the function does on the host (callbacks) is in such a program
+  // only if it is computed in the place of the function's, not beside it.
+  enum class OwnEffects : uint8_t { kNot, kAgain };
   void Suspend();
-  void Resume();
+  void Resume(OwnEffects effects);
 
   // After Finish: the arguments for the parameters behind those of Parameter(), unless outside are
   // constants. First the tensors that the function uses, in order of first use, with their history;
@@ -94,6 +96,7 @@ class Capture {
   // Of the checks in the context: how many are the function's, and the first one since Resume().
   std::optional<std::size_t> own_checks_;
   std::size_t first_check_ = 0;
+  OwnEffects own_effects_ = OwnEffects::kAgain;
   std::optional<Replay> replay_;
   std::vector<DataPtr> written_;
   Tensors outside_;

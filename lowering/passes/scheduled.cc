@@ -17,6 +17,11 @@ bool IsAllArrays(const Shape& shape) {
   return std::all_of(shape.tuple().begin(), shape.tuple().end(), IsAllArrays);
 }
 
+// A function of the host is called wherever it stands; other effects are the evaluator's.
+bool HasEffectOfEvaluator(const Instruction& i) {
+  return i.opcode() != Opcode::kCustomCall && i.HasSideEffect();
+}
+
 bool TakesAndGivesArrays(const Computation& computation) {
   const auto& parameters = computation.parameters();
   return IsAllArrays(computation.root()->shape()) &&
@@ -29,15 +34,14 @@ bool TakesAndGivesArrays(const Computation& computation) {
 ScheduledComputations::ScheduledComputations(const hlo::Module& module)
     : calls_run_(!hlo::HasDynamicSizes(module)) {
   const std::vector<Computation*> callees_first = module.PostOrder();
-  // Asked callees first, and remembered: HasSideEffect() of a call looks through all that it
+  // Asked callees first, and remembered: HasSideEffect() of a call would look through all that it
   // reaches.
   for (const Computation* c : callees_first) {
-    has_side_effect_[c] =
+    is_evaluated_[c] =
         std::any_of(c->instructions().begin(), c->instructions().end(), [&](const auto& i) {
-          if (i->called().empty()) return i->HasSideEffect();
-          return std::any_of(
-              i->called().begin(), i->called().end(),
-              [&](const Computation* callee) { return has_side_effect_.at(callee); });
+          if (i->called().empty()) return HasEffectOfEvaluator(*i);
+          return std::any_of(i->called().begin(), i->called().end(),
+                             [&](const Computation* callee) { return is_evaluated_.at(callee); });
         });
   }
   // How deep a computation lies at most is known once all its callers are.
@@ -63,7 +67,7 @@ bool ScheduledComputations::MayRun(const Instruction& i) const {
   return (i.opcode() == Opcode::kWhile || i.opcode() == Opcode::kConditional ||
           (i.opcode() == Opcode::kCall && calls_run_)) &&
          std::all_of(i.called().begin(), i.called().end(), [&](const Computation* c) {
-           return !has_side_effect_.at(c) && TakesAndGivesArrays(*c);
+           return !is_evaluated_.at(c) && TakesAndGivesArrays(*c);
          });
 }
 

@@ -37,8 +37,8 @@ class ScheduledComputations {
   bool MayRun(const hlo::Instruction& instruction) const;
 
   bool calls_run_;  // not of a module whose sizes only the evaluator knows
-  std::unordered_map<const hlo::Computation*, bool> has_side_effect_;
-  std::unordered_map<const hlo::Computation*, int> depth_;  // of those that are scheduled
+  std::unordered_map<const hlo::Computation*, bool> is_evaluated_;  // it has such effects
+  std::unordered_map<const hlo::Computation*, int> depth_;          // of those that are scheduled
   std::vector<hlo::Computation*> order_;
 };
 

@@ -444,6 +444,34 @@ def test_an_error_of_the_function_is_its_own():
     assert (lz.ones(2) + 1).tolist() == [2, 2]  # recorded where it was before
 
 
+def seen_by(f):
+    """(what f returns as lists, what its callbacks were given, how many ops the evaluator ran as it had no code for them)."""
+    seen, before = [], lz.metrics.counter("fallback")
+    result = f(lambda x: lz.debug.callback(lambda a: seen.append(a.item()), x))
+    lz.sync(wait=True)
+    return result.tolist(), seen, lz.metrics.counter("fallback") - before
+
+
+def test_callbacks_inside_run_once_for_each_step_and_in_compiled_code():
+    x = lz.tensor(2.0)
+
+    def scanned(x, note):
+        return control.scan(lambda c, v: ((note(c), c * v)[1], None), x, lz.arange(1.0, 4.0))[0]
+
+    def looped(x, note):
+        return control.while_loop(lambda c: c < 20, lambda c: (note(c), c * x)[1], x)
+
+    def chosen(x, note):
+        return control.cond(x > 0, lambda a: (note(a), a * a)[1], lambda a: (note(-a), a)[1], x)
+
+    for f, steps in ((scanned, [2, 2, 4]), (looped, [2, 4, 8, 16]), (chosen, [2])):
+        assert seen_by(lambda note: f(x, note))[1:] == (steps, 0)
+        assert seen_by(lambda note: lz.func.jvp(lambda x: f(x, note), (x,), (x,))[1])[1:] == (steps, 0)
+    assert seen_by(lambda note: lz.func.grad(lambda x: scanned(x, note))(x)) == (6, [2, 2, 4], 0)
+    assert seen_by(lambda note: lz.func.grad(lambda x: chosen(x, note))(x)) == (4, [2], 0)
+    assert seen_by(lambda note: control.fori_loop(0, 3, lambda i, c: (note(i), c + 1)[1], x)) == (5, [0, 1, 2], 0)
+
+
 PROGRAM = """
 import lazuli as lz
 from lazuli import control

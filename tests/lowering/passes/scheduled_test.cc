@@ -76,6 +76,17 @@ TEST(ScheduledTest, WhatSendsOrTakesTokensIsLeftOut) {
   EXPECT_FALSE(scheduled.Runs(*First(*module, Opcode::kConditional)));
 }
 
+TEST(ScheduledTest, FunctionsOfTheHostAreCalledAnywhere) {
+  const auto module = ParseHlo(R"(
+    yes { p = f32[8] parameter(0)
+      c = () custom-call(p), custom_call_target="print", custom_call_has_side_effect=true
+      ROOT n = f32[8] negate(p) }
+    no { p = f32[8] parameter(0)  ROOT n = f32[8] abs(p) }
+    ENTRY main { p = f32[8] parameter(0)  g = pred[] parameter(1)
+      ROOT q = f32[8] conditional(g, p, p), true_computation=yes, false_computation=no })");
+  EXPECT_TRUE(ScheduledComputations(*module).Runs(*First(*module, Opcode::kConditional)));
+}
+
 TEST(ScheduledTest, DeepNestsEndAtALevel) {
   std::string text = "c0 { p = f32[8] parameter(0) ROOT n = f32[8] negate(p) }\n";
   constexpr int kLevels = 6500;

@@ -472,6 +472,15 @@ def test_callbacks_inside_run_once_for_each_step_and_in_compiled_code():
     assert seen_by(lambda note: control.fori_loop(0, 3, lambda i, c: (note(i), c + 1)[1], x)) == (5, [0, 1, 2], 0)
 
 
+def test_a_callback_inside_needs_a_gradient_only_if_somebody_wants_one():
+    def f(x):
+        return control.scan(lambda c, v: (lz.pure_callback(lambda a: a.numpy() * 2, c, c) + v, c), x, lz.arange(3.0))[0].sum()
+
+    assert f(lz.zeros(2)).item() == 8
+    with pytest.raises(lz.Error, match="pure_callback.*an argument wants a gradient.*control_test.py"):
+        lz.func.grad(f)(lz.zeros(2))
+
+
 PROGRAM = """
 import lazuli as lz
 from lazuli import control

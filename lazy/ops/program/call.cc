@@ -10,6 +10,7 @@
 #include "ir/support/fork.h"
 #include "ir/support/runtime.h"
 #include "lazy/ops/core/functions.h"
+#include "lazy/tensor/outside.h"
 #include "lowering/transforms/parts.h"
 
 namespace lazuli::lazy {
@@ -66,14 +67,21 @@ void CheckArguments(const Program& program, absl::Span<const Tensor> arguments) 
   }
 }
 
-// Results that nobody can differentiate have no history, so that nothing gets lost.
-void CheckGradient(const Program& program, absl::Span<const Operand> in) {
-  if (!WantsGrad(in)) return;
-  if (std::none_of(program.results().begin(), program.results().end(), IsDifferentiable)) return;
-  if (const absl::Status& why = program.gradient().status(); !why.ok())
-    Refuse(program, ir::MakeError(why.code(), Message(why),
+ProgramPtr GradientOf(const Program& program) {
+  const absl::StatusOr<ProgramPtr>& gradient = program.gradient();
+  if (!gradient.ok())
+    Refuse(program, ir::MakeError(gradient.status().code(), Message(gradient.status()),
                                   "; an argument wants a gradient: give the program one "
                                   "(with_gradient) or detach() the argument"));
+  return *gradient;
+}
+
+// Results that nobody can differentiate have no history, so that nothing gets lost. While a function
+// is traced nobody knows yet whether its gradient is wanted: then backward finds out.
+void CheckGradient(const Program& program, absl::Span<const Operand> in) {
+  if (!WantsGrad(in) || Outside::Of(Context::Current()) != nullptr) return;
+  if (std::none_of(program.results().begin(), program.results().end(), IsDifferentiable)) return;
+  (void)GradientOf(program);
 }
 
 // The innermost scope of each thread that has one. Only calls with effects look.
@@ -182,7 +190,7 @@ Tensors CallOp::Vjp(const Saved& s, absl::Span<const Tensor> dys) const {
     if (!IsDifferentiable(shape)) continue;
     in.push_back(dys[i].defined() ? dys[i] : FullConstant(shape.WithDefaultLayout(), 0, device));
   }
-  Tensors given = Call(ValueOrThrow(program->gradient()), in), grads(s.size());
+  Tensors given = Call(GradientOf(*program), in), grads(s.size());
   std::size_t next = 0;
   for (std::size_t i = 0; i < arguments; ++i) {
     if (IsDifferentiable(program->parameters()[i])) grads[i] = std::move(given[next++]);

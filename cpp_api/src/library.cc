@@ -500,12 +500,13 @@ lowering::CustomCallRules::Module BatchCallback(const hlo::Instruction& i,
 lowering::CustomCallRules RulesOf(const CallbackOptions& options) {
   lowering::CustomCallRules rules;
   if (options.batch == CallbackBatch::kSequential) return rules;
-  rules.batch = [name = options.name, how = options.batch](
+  rules.batch = [name = options.name, how = options.batch, ordered = options.ordered](
                     const hlo::Instruction& i, const std::vector<bool>& batched,
                     int64_t size) -> lowering::CustomCallRules::Module {
     if (how == CallbackBatch::kError)
       return ir::Unimplemented("vmap: ", name,
-                               " does not say how it is called for several samples");
+                               ordered ? " is ordered, and samples have no order"
+                                       : " does not say how it is called for several samples");
     return BatchCallback(i, batched, size, how);
   };
   return rules;

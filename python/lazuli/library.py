@@ -413,9 +413,10 @@ def pure_callback(callback, result_shape_dtypes, *args, vmap_method="sequential"
 def io_callback(callback, result_shape_dtypes, *args, ordered=False, **kwargs):
     """As pure_callback, for a function that does something: each call runs once, even if nobody
     wants its results, which may be None, in the order in which calls were recorded. ordered:
-    programs say so themselves, by control predecessors."""
+    programs say so themselves, by control predecessors. vmap() calls it for one sample after the
+    other, and refuses an ordered one."""
     return _callback("io_callback", callback, result_shape_dtypes, args, kwargs, True, ordered,
-                     None)
+                     None if ordered else "sequential")
 
 
 class after:

@@ -165,8 +165,25 @@ def test_callbacks_in_batches():
         f(None)(x, y)
     with pytest.raises(TypeError, match="pure_callback: takes a str or None as `vmap_method`, not set"):
         f(set())(x, y)
-    with pytest.raises(NotImplementedError, match="io_callback.lambda does not say how it is called"):
-        lz.vmap(lambda v: lz.io_callback(lambda a: a.numpy(), v, v))(x)
+    with pytest.raises(NotImplementedError, match="io_callback.lambda is ordered, and samples have no order"):
+        lz.vmap(lambda v: lz.io_callback(lambda a: a.numpy(), v, v, ordered=True))(x)
+
+
+def test_effects_in_batches_happen_for_each_sample():
+    seen, x = [], lz.arange(6.0).reshape(3, 2)
+
+    def f(v):
+        lz.debug.callback(lambda a: seen.append(a.tolist()), v)
+        return (v * lz.io_callback(lambda a: a.numpy() + 1, v, v).detach()).sum()
+
+    assert lz.vmap(f)(x).tolist() == [2, 18, 50]
+    assert seen == x.tolist()
+    seen.clear()
+    assert lz.vmap(lz.func.grad(f))(x).tolist() == (x + 1).tolist() and seen == x.tolist()
+    seen.clear()
+    assert lz.vmap(lambda v, w: (lz.debug.callback(lambda a: seen.append(a.tolist()), w), v)[1], in_dims=(0, None))(x, x[0]).shape == (3, 2)
+    lz.sync(wait=True)
+    assert seen == [[0, 1]]  # what all samples share happens once
 
 
 def test_effects_run_once_and_in_order():

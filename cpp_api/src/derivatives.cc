@@ -125,13 +125,17 @@ class Run {
   }
   // The products with these weights after the run has left its level.
   List Later(const List& weights) {
+    return Later(weights, [&](bool keeps) { return Gradients(weights, keeps); });
+  }
+  // The same for other products with them, of which `product` is told whether they keep a history.
+  List Later(const List& weights, const std::function<List(bool)>& product) {
     RunsOfThread& runs = Runs();
     nested_ = runs.depth > 0;
     if (nested_) runs.own.insert(runs.own.end(), own_.begin(), own_.end());
     const bool wanted = std::any_of(weights.begin(), weights.end(),
                                     [](const Tensor& w) { return w.requires_grad(); });
     const bool keeps = grad_enabled() && (nested_ || kept || wanted);
-    return Finished(Gradients(weights, keeps), keeps);
+    return Finished(product(keeps), keeps);
   }
   // Throws unless there is one weight for each of `like`, of its shape.
   void Check(const char* what, const List& weights, const char* of, const List& like) const {
@@ -278,6 +282,21 @@ Jvp jvp(const Function& f, const List& primals, const List& tangents, SourceLoca
   return {.results = run.Finished(run.outputs, run.kept),
           .tangents =
               run.Finished(GradientsOf(products, vectors, tangents, Recorded(kept), loc), kept)};
+}
+
+Linearized linearize(const Function& f, const List& primals, SourceLocation loc) {
+  const Level level;
+  const auto run =
+      std::make_shared<Run>("linearize", level, f, primals, std::vector<std::size_t>(), loc);
+  auto [vectors, products] = run->Transposed();
+  const auto pushed = [run, loc, vectors = std::move(vectors),
+                       products = std::move(products)](const List& tangents) {
+    run->Check("tangents", tangents, "arguments", run->inputs);
+    return run->Later(tangents, [&](bool keeps) {
+      return GradientsOf(products, vectors, tangents, Recorded(keeps), loc);
+    });
+  };
+  return {.results = run->Finished(run->outputs, run->kept), .products = pushed};
 }
 
 Blocks jacrev(const Function& f, const List& arguments, const DerivativeOptions& options,

@@ -10,6 +10,7 @@
 #include "ir/types/leaves.h"
 #include "lazuli/ops.h"
 #include "lazy/execution/capture.h"
+#include "lazy/tensor/random.h"
 #include "lazy/tensor/sampled_draws.h"
 #include "lowering/builder/builder.h"
 #include "lowering/transforms/batch.h"
@@ -229,6 +230,42 @@ BatchedFunction BatchFunction(
   });
 }
 
+namespace {
+
+// f for each sample of the arguments, of which those that are batched count `size` samples by dim 0.
+std::vector<Tensor> AtOnce(const TensorsFunction& f, std::vector<Tensor> arguments,
+                           const std::vector<bool>& batched, std::int64_t size,
+                           Randomness randomness, SourceLocation loc) {
+  const BatchedFunction made = BatchFunction(f, arguments, batched, size, randomness, "vmap");
+  arguments.insert(arguments.end(), made.outside.begin(), made.outside.end());
+  return made.program.call(arguments, loc);
+}
+
+// The same for at most so many samples at a time as the options say.
+std::vector<Tensor> InChunks(const TensorsFunction& f, const std::vector<Tensor>& arguments,
+                             const std::vector<bool>& batched, std::int64_t size,
+                             const VmapOptions& options, SourceLocation loc) {
+  const std::int64_t chunk = options.chunk_size.value_or(size);
+  if (chunk >= size) return AtOnce(f, arguments, batched, size, options.randomness, loc);
+  const lazy::PhiloxState draws = lazy::DefaultGenerator().state();
+  std::vector<std::vector<Tensor>> columns;
+  for (std::int64_t start = 0; start < size; start += chunk) {
+    if (options.randomness == Randomness::kSame) lazy::DefaultGenerator().Exchange(draws);
+    const std::int64_t count = std::min(chunk, size - start);
+    std::vector<Tensor> part = arguments;
+    for (std::size_t k = 0; k < part.size(); ++k)
+      if (batched[k]) part[k] = part[k].narrow(0, start, count, loc);
+    const std::vector<Tensor> results = AtOnce(f, part, batched, count, options.randomness, loc);
+    columns.resize(results.size());
+    for (std::size_t k = 0; k < results.size(); ++k) columns[k].push_back(results[k]);
+  }
+  std::vector<Tensor> joined;
+  for (const std::vector<Tensor>& column : columns) joined.push_back(cat(column, 0, loc));
+  return joined;
+}
+
+}  // namespace
+
 std::vector<Tensor> vmap(const std::function<std::vector<Tensor>(const std::vector<Tensor>&)>& f,
                          const std::vector<Tensor>& arguments, const VmapOptions& options,
                          SourceLocation loc) {
@@ -237,6 +274,10 @@ std::vector<Tensor> vmap(const std::function<std::vector<Tensor>(const std::vect
   std::optional<int64_t> size;
   Call(loc, [&] {
     CheckCount("in_dims", options.in_dims.size(), arguments.size());
+    if (options.chunk_size.value_or(1) < 1) {
+      throw lazy::StatusError(
+          ir::InvalidArgument("vmap: chunk_size must be 1 or more, not ", *options.chunk_size));
+    }
     for (std::size_t k = 0; k < arguments.size(); ++k) {
       const std::optional<int64_t> dim =
           options.in_dims.empty() ? std::optional<int64_t>(0) : options.in_dims[k];
@@ -256,9 +297,7 @@ std::vector<Tensor> vmap(const std::function<std::vector<Tensor>(const std::vect
     }
     if (!size) throw lazy::StatusError(ir::InvalidArgument("vmap: no argument counts the samples"));
   });
-  const BatchedFunction made = BatchFunction(f, moved, batched, *size, options.randomness, "vmap");
-  moved.insert(moved.end(), made.outside.begin(), made.outside.end());
-  std::vector<Tensor> results = made.program.call(moved, loc);
+  std::vector<Tensor> results = InChunks(f, moved, batched, *size, options, loc);
   return Call(loc, [&] {
     CheckCount("out_dims", options.out_dims.size(), results.size());
     for (std::size_t k = 0; k < options.out_dims.size(); ++k) {

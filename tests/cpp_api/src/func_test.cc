@@ -1,6 +1,9 @@
 // lazuli::func: functions of samples on batches, and modules of them.
 #include "lazuli/func.h"
 
+#include <cmath>
+#include <set>
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -44,6 +47,147 @@ TEST(FuncTest, RandomNumbersDifferOrAreTheSame) {
   const auto other = func::vmap(f, {x}, {.randomness = func::Randomness::kDifferent})[0];
   EXPECT_FALSE(equal(other[0], other[1]));
   EXPECT_THROW(func::vmap(f, {x}), Error);
+}
+
+TEST(FuncTest, ChunksOfABatchAreTheBatch) {
+  const Tensor x = arange(10).to(kFloat32).reshape({5, 2});
+  const auto f = [](const std::vector<Tensor>& in) { return std::vector{in[0].sum() + rand({})}; };
+  const auto made = [&](std::int64_t chunk, func::Randomness randomness) {
+    manual_seed(3);
+    const Tensor y = func::vmap(f, {x}, {.randomness = randomness, .chunk_size = chunk})[0];
+    return RowMajorFloats(y - x.sum({1}));
+  };
+  const std::vector<float> same = made(2, func::Randomness::kSame);
+  EXPECT_THAT(same, testing::Each(testing::FloatNear(same[0], 1e-5)));
+  EXPECT_NEAR(same[0], made(7, func::Randomness::kSame)[0], 1e-5);
+  const std::vector<float> other = made(2, func::Randomness::kDifferent);
+  EXPECT_GT(std::set<float>(other.begin(), other.end()).size(), 4U);
+  EXPECT_THAT(test::ErrorOf([&] { made(0, func::Randomness::kSame); }),
+              testing::HasSubstr("vmap: chunk_size must be 1 or more, not 0"));
+}
+
+TEST(FuncTest, LinearizedFunctionsRunOnce) {
+  int calls = 0;
+  const auto f = [&](const std::vector<Tensor>& in) {
+    ++calls;
+    return std::vector{in[0].sin() * in[1], in[1] * 2};
+  };
+  const Tensor x = tensor({0.5f, 1.f}), y = tensor({2.f, 3.f});
+  const func::Linearized made = func::linearize(f, {x, y});
+  for (const float size : {1.f, -2.f}) {
+    const std::vector<Tensor> tangents{full({2}, size), tensor({0.f, 1.f})};
+    const std::vector<Tensor> pushed = made.products(tangents);
+    const func::Jvp wanted = func::jvp(f, {x, y}, tangents);
+    EXPECT_TRUE(allclose(pushed[0], wanted.tangents[0]));
+    EXPECT_THAT(RowMajorFloats(pushed[1]), ElementsAre(0, 2));
+  }
+  EXPECT_EQ(calls, 3);
+  EXPECT_THROW(made.products({x}), Error);
+}
+
+// log(1 + exp(x)), whose derivative is not a number for large x as it is written.
+std::vector<Tensor> Softplus(const std::vector<Tensor>& in) { return {(in[0].exp() + 1).log()}; }
+
+TEST(FuncTest, ARuleForTangentsServesAllModes) {
+  int calls = 0;
+  const TensorsFunction f = func::custom_jvp(
+      Softplus, [&](const std::vector<Tensor>& in, const std::vector<Tensor>& tangents) {
+        ++calls;
+        return func::Jvp{Softplus(in), {in[0].sigmoid() * tangents[0]}};
+      });
+  const auto of = [&](const std::vector<Tensor>& in) { return f(in)[0].sum(); };
+  const Tensor x = tensor({0.f, 100.f}), one = ones({2});
+  EXPECT_THAT(RowMajorFloats(func::grad(of, {x})[0]), ElementsAre(0.5, 1));
+  EXPECT_THAT(RowMajorFloats(func::jvp(f, {x}, {one}).tangents[0]), ElementsAre(0.5, 1));
+  EXPECT_THAT(RowMajorFloats(func::hessian(of, {x})[0][0]), ElementsAre(0.25, 0, 0, 0));
+  const auto slope = [&](const std::vector<Tensor>& in) { return func::grad(of, in); };
+  EXPECT_THAT(RowMajorFloats(func::vmap(slope, {x})[0]), ElementsAre(0.5, 1));
+  EXPECT_GT(calls, 0);
+}
+
+TEST(FuncTest, ARuleForCotangentsIsUsedAndDifferentiated) {
+  const TensorsFunction f =
+      func::custom_vjp([](const std::vector<Tensor>& in) { return std::vector{in[0] * in[1]}; },
+                       [](const std::vector<Tensor>& in) {
+                         return func::WithResiduals{{in[0] * in[1]}, {in[0] * 3, in[1]}};
+                       },
+                       [](const std::vector<Tensor>& kept, const std::vector<Tensor>& dy) {
+                         return std::vector{dy[0] * kept[0] * kept[1], Tensor()};
+                       });
+  const auto of = [&](const std::vector<Tensor>& in) { return f(in)[0].sum(); };
+  const Tensor x = tensor({1.f, 2.f}), y = tensor({5.f, 7.f});
+  const std::vector<Tensor> gradients = func::grad(of, {x, y});
+  EXPECT_THAT(RowMajorFloats(gradients[0]), ElementsAre(15, 42));  // 3 x y
+  EXPECT_THAT(RowMajorFloats(gradients[1]), ElementsAre(0, 0));
+  EXPECT_THAT(RowMajorFloats(func::hessian(of, {x, y})[0][0]), ElementsAre(15, 0, 0, 21));
+  EXPECT_THAT(
+      test::ErrorOf([&] {
+        func::grad(
+            [&](const std::vector<Tensor>& in) {
+              return func::custom_vjp(
+                         Softplus,
+                         [](const std::vector<Tensor>& in) { return func::WithResiduals{in, {}}; },
+                         [](const auto&, const auto&) { return std::vector<Tensor>{}; })(in)[0]
+                  .sum();
+            },
+            {x});
+      }),
+      testing::HasSubstr("custom_vjp: the rule returns 0 gradients instead of 1"));
+}
+
+TEST(FuncTest, WhatIsStoppedOrComputedAgain) {
+  const auto stopped = [](const std::vector<Tensor>& in) {
+    return (func::stop_gradient(in)[0] * in[0]).sum();
+  };
+  const Tensor x = tensor({1.f, 2.f});
+  EXPECT_THAT(RowMajorFloats(func::grad(stopped, {x})[0]), ElementsAre(1, 2));
+  int calls = 0;
+  const TensorsFunction again = func::remat([&](const std::vector<Tensor>& in) {
+    ++calls;
+    return std::vector{in[0].sin().sin()};
+  });
+  const auto of = [&](const std::vector<Tensor>& in) { return again(in)[0].sum(); };
+  EXPECT_NEAR(func::grad(of, {x})[0][0].item<float>(), std::cos(std::sin(1.0)) * std::cos(1.0),
+              1e-6);
+  EXPECT_EQ(calls, 2);
+  auto twice = func::jit([](const Tensor& t) { return t * 2; });
+  for (int i = 0; i < 4; ++i) EXPECT_THAT(RowMajorFloats(twice(x)), ElementsAre(2, 4));
+  EXPECT_GT(twice.replays(), 0);
+}
+
+TEST(FuncTest, AModuleIsAFunctionOfItsTensors) {
+  manual_seed(0);
+  const nn::Sequential net(nn::Linear(2, 3), nn::Tanh(), nn::Linear(3, 1));
+  const auto own = net.named_parameters();
+  std::vector<Tensor> values;
+  for (const auto& [name, parameter] : own) values.push_back(parameter.detach().clone());
+  const auto of = [&](const std::vector<Tensor>& in) {
+    func::NamedTensors tensors;
+    for (std::size_t k = 0; k < own.size(); ++k) tensors.emplace_back(own[k].first, in[k]);
+    return func::functional_call(net, tensors, in.back()).sum();
+  };
+  const Tensor x = tensor({1.f, -2.f, 0.5f, 3.f}).reshape({2, 2});
+  net.forward(x).sum().backward();
+  std::vector<Tensor> arguments = values;
+  arguments.push_back(x);
+  const std::vector<Tensor> gradients = func::grad(of, arguments);
+  for (std::size_t k = 0; k < own.size(); ++k)
+    EXPECT_TRUE(allclose(gradients[k], own[k].second.grad())) << own[k].first;
+  values[0] = values[0].requires_grad_();  // a leaf of the caller's
+  arguments[0] = values[0];
+  of(arguments).backward();
+  EXPECT_TRUE(allclose(values[0].grad(), own[0].second.grad()));
+  EXPECT_TRUE(own[0].second.requires_grad());
+  EXPECT_TRUE(own[0].second.is_leaf());
+  const auto each = [&](const std::vector<Tensor>& in) { return func::grad(of, in); };
+  func::VmapOptions options;
+  options.in_dims.assign(arguments.size(), std::nullopt);
+  options.in_dims.back() = 0;
+  const Tensor rows =
+      func::vmap(each, {values[0], values[1], values[2], values[3], x.unsqueeze(1)}, options)[0];
+  EXPECT_TRUE(allclose(rows.sum({0}), gradients[0]));
+  EXPECT_THAT(test::ErrorOf([&] { func::functional_call(net, {{"no.weight", x}}, x); }),
+              testing::HasSubstr("the module has no parameter or buffer \"no.weight\""));
 }
 
 TEST(FuncTest, GradientsReachArgumentsAndTensorsFromOutside) {

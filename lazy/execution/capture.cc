@@ -98,7 +98,8 @@ bool IsLeafOf(const Context& trace, const Tensor& tensor) {
 // The leaves of tensors from outside. Two that share elements are one leaf if they have one history.
 class Capture::Lifted final : public Outside {
  public:
-  explicit Lifted(bool may_write) : may_write_(may_write) {}
+  // `around`: of the trace that this one is in, or null.
+  Lifted(bool may_write, Outside* around) : may_write_(may_write), around_(around) {}
 
   Value LeafFor(const Tensor& tensor, SiteId site) override {
     const Edge edge = EdgeOutside(tensor);
@@ -118,8 +119,12 @@ class Capture::Lifted final : public Outside {
     }
     return {end, nullptr, 0};
   }
-  bool draws_from_parameter() const override { return state_.defined(); }
+  // A trace without a state of its own, such as that of a batch, draws from the one of a trace around it.
+  bool draws_from_parameter() const override {
+    return has_state() || (around_ != nullptr && around_->draws_from_parameter());
+  }
   std::optional<Draw> DrawOf(PhiloxState begin, PhiloxState end) override {
+    if (!has_state()) return around_->DrawOf(begin, end);
     if (begin.seed != first_.seed || begin.offset < first_.offset) return std::nullopt;
     blocks_ = std::max(blocks_, end.offset - first_.offset);
     return Draw{state_, begin.offset - first_.offset};
@@ -127,6 +132,7 @@ class Capture::Lifted final : public Outside {
   bool may_write() const override { return may_write_; }
 
   void EndHistories() { ends_histories_ = true; }
+  bool has_state() const { return state_.defined(); }
   void DrawFrom(Tensor state, DataPtr data) {
     first_ = DefaultGenerator().state();
     state_ = std::move(state);
@@ -159,6 +165,7 @@ class Capture::Lifted final : public Outside {
   }
 
   bool may_write_, ends_histories_ = false;
+  Outside* around_;
   Tensors tensors_;  // which keep alive what the keys point to
   std::vector<DataPtr> data_;
   absl::flat_hash_map<Key, IntrusivePtr<DataNode>> leaves_;
@@ -174,7 +181,8 @@ Capture::Capture(FromOutside from_outside)
     : context_(Context::CreateEndless()),
       lifted_(from_outside == FromOutside::kConstants
                   ? nullptr
-                  : std::make_unique<Lifted>(from_outside == FromOutside::kParameters)),
+                  : std::make_unique<Lifted>(from_outside == FromOutside::kParameters,
+                                             Outside::Of(Context::Current()))),
       journal_(lifted_.get()) {
   if (lifted_) (void)Context::Current();  // makes it: what is outside is recorded there
   if (Watch* const watch = Watch::Current(); watch != nullptr && !lifted_) [[unlikely]]
@@ -216,8 +224,7 @@ void Capture::Resume(OwnEffects effects) {
   own_effects_ = effects;
   (void)Context::Current();  // makes it, as the constructor does
   first_check_ = context_->checked().size();
-  if (lifted_ && lifted_->draws_from_parameter())
-    replay_.emplace(DefaultGenerator(), lifted_->next_draw());
+  if (lifted_ && lifted_->has_state()) replay_.emplace(DefaultGenerator(), lifted_->next_draw());
   outer_ = Context::Exchange(context_);
   if (lifted_) no_pack_hook_.emplace(nullptr);
   is_active_ = true;

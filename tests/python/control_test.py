@@ -359,6 +359,20 @@ def test_steps_draw_their_own_numbers_wherever_a_sync_falls():
         control.fori_loop(0, 2, lambda i, c: c + lz.rand(1, generator=generator), lz.zeros(1))
 
 
+def test_batches_inside_draw_other_numbers_in_each_step():
+    def drawn(x, how):
+        lz.manual_seed(3)
+        return control.scan(lambda c, _: (lz.vmap(lambda v: v * (1 + lz.rand(())), randomness=how)(c), c), x, None, length=4)[0]
+
+    for how, different in (("different", 12), ("same", 4)):
+        numbers = control.map(lambda x: lz.vmap(lambda v: v + lz.rand(()), randomness=how)(x), lz.zeros(4, 3))
+        assert len(set(numbers.flatten().tolist())) == different
+        x = lz.ones(3)
+        close(lz.func.grad(lambda x: drawn(x, how).sum())(x), drawn(x, how), 1e-5)
+        close(lz.func.jvp(lambda x: drawn(x, how), (x,), (x,))[1], drawn(x, how), 1e-5)
+    assert len(set(control.map(lambda v: v + lz.rand(()), lz.zeros(7), batch_size=3).tolist())) == 7
+
+
 def test_a_layer_trains_inside():
     lz.manual_seed(0)
     cell, out = lz.nn.GRUCell(1, 8), lz.nn.Linear(8, 1)

@@ -54,6 +54,14 @@ class Structure:
         found = [entries(child, item) for child, item in zip(self._children, tree, strict=True)]
         return None if None in found else [entry for some in found for entry in some]
 
+    def paths(self, before=""):
+        """Where each leaf is, as it is written behind the tree: ['h'][0]."""
+        if self._kind is None:
+            return [before]
+        keys = range(len(self._children)) if self._keys is None else self._keys
+        return [path for key, child in zip(keys, self._children, strict=True)
+                for path in child.paths(f"{before}[{key!r}]")]
+
     def count(self):
         """How many leaves there are."""
         if self._kind is None:

@@ -23,6 +23,8 @@ numbers of the default generator: the default generator moves on by one block, o
 while_loop whose functions both draw. Each step draws other numbers.
 """
 
+import os
+
 from lazuli import _C
 from lazuli._C import Tensor
 from lazuli._tensor import tensor
@@ -48,6 +50,11 @@ class _Tree:
     def build(self, tensors):
         tensors = iter(tensors)
         return self.structure.build([None if hole else next(tensors) for hole in self.holes])
+
+    def paths(self):
+        """Where each tensor is in the tree."""
+        return [path for path, hole in zip(self.structure.paths(), self.holes, strict=True)
+                if not hole]
 
     def __eq__(self, other):
         return str(self) == str(other)
@@ -84,6 +91,29 @@ def _same(name, what, made, wanted, place):
     return made.tensors
 
 
+def _anew(name, what, function, made, carry, place):
+    """What a step makes of the carried tensors: a tree like theirs, of their shapes and dtypes."""
+    tensors = _same(name, what, made, carry, place)
+    for path, new, old in zip(carry.paths(), tensors, carry.tensors, strict=True):
+        if path and (new.shape, new.dtype) != (old.shape, old.dtype):
+            raise _C.InvalidArgumentError(
+                f"{name}: {place}{path} is {_kind(old)} before a step, and {_kind(new)} after it; "
+                f"shape and dtype must stay the same{_defined_at(function)}")
+    return tensors
+
+
+def _kind(x):
+    return f"{str(x.dtype).rpartition('.')[2]}{list(x.shape)}"
+
+
+def _defined_at(function):
+    """Where a function of Python is, in words."""
+    code = getattr(function, "__code__", None)
+    if code is None:
+        return ""
+    return f" in {code.co_name} ({os.path.basename(code.co_filename)}:{code.co_firstlineno})"
+
+
 def while_loop(cond_fun, body_fun, init_val):
     """What body_fun makes of a value, called for as long as cond_fun(value) is true.
 
@@ -104,7 +134,7 @@ def _while_loop(cond_fun, body_fun, init):
 
     def step(tensors):
         made = _Tree("while_loop", "what body_fun returns", body_fun(carry.build(tensors)), carry)
-        return _same("while_loop", "body_fun", made, carry, "the carried value")
+        return _anew("while_loop", "body_fun", body_fun, made, carry, "init_val")
 
     return carry.build(_C._control.while_loop(more, step, carry.tensors))
 
@@ -123,7 +153,7 @@ def fori_loop(lower, upper, body_fun, init_val, *, unroll=None):
 
     def step(i, tensors):
         made = _Tree("fori_loop", "what body_fun returns", body_fun(i, carry.build(tensors)), carry)
-        return _same("fori_loop", "body_fun", made, carry, "init_val")
+        return _anew("fori_loop", "body_fun", body_fun, made, carry, "init_val")
 
     return carry.build(_C._control.fori_loop(_bound(lower), _bound(upper), step, carry.tensors))
 
@@ -161,7 +191,7 @@ def scan(f, init, xs=None, length=None, reverse=False, unroll=1, *, every=1):
                             f"{_described(returned)}")
         made = _Tree("scan", "the carry", returned[0], carry)
         results.append(_Tree("scan", "the result", returned[1], carry))
-        return _same("scan", "the function", made, carry, "init"), results[-1].tensors
+        return _anew("scan", "the function", f, made, carry, "init"), results[-1].tensors
 
     length = None if length is None else length.__index__()
     last, stacked = _C._control.scan(step, carry.tensors, elements.tensors, length, bool(reverse),

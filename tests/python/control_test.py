@@ -411,6 +411,10 @@ def test_mistakes_are_named():
     refused(r"scan: carried tensor 0 is f32\[2\] before a step, and f32\[\] after it.*control_test.py",
             lambda: scan(lambda c, v: (c.sum(), v), x, x))
     refused(r"scan: carried tensor 0 is f32\[2\] before a step, and f64\[2\]", lambda: scan(lambda c, v: (c.double(), v), x, x))
+    refused(r"scan: init\['h'\]\[1\] is float32\[2\] before a step, and int64\[2\] after it; shape and dtype must stay the same in "
+            r"<lambda> \(control_test.py:\d+\)", lambda: scan(lambda c, v: ({"n": None, "h": (c["h"][0], c["h"][1].long())}, v), {"n": None, "h": (x, x)}, x))
+    refused(r"while_loop: init_val\[0\] is float32\[2\] before a step, and float32\[1\] after it",
+            lambda: control.while_loop(lambda c: c[1] < 3, lambda c: (c[0][:1], c[1] + 1), (x, 0)))
     refused(r"scan: the function returns \(\*, \*\), but init is \*", lambda: scan(lambda c, v: ((c, c), v), x, x), TypeError)
     refused(r"must return a pair \(carry, result\), not Tensor", lambda: scan(lambda c, v: c, x, x), TypeError)
     refused("scan: without xs it needs a length", lambda: scan(lambda c, v: (c, v), x))

@@ -22,6 +22,7 @@ from lazuli._C import Device, DType, Tensor
 from lazuli._C.hlo import HloModule, HloShape
 from lazuli._tensor import tensor as _tensor
 from lazuli._tree import flatten
+from lazuli.autograd._batches import is_repeated
 
 _ops = {}
 
@@ -415,6 +416,8 @@ def io_callback(callback, result_shape_dtypes, *args, ordered=False, **kwargs):
     wants its results, which may be None, in the order in which calls were recorded. ordered:
     programs say so themselves, by control predecessors. vmap() calls it for one sample after the
     other, and refuses an ordered one."""
+    if result_shape_dtypes is None and is_repeated():
+        return None
     return _callback("io_callback", callback, result_shape_dtypes, args, kwargs, True, ordered,
                      None if ordered else "sequential")
 

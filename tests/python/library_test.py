@@ -185,6 +185,16 @@ def test_effects_in_batches_happen_for_each_sample():
     lz.sync(wait=True)
     assert seen == [[0, 1]]  # what all samples share happens once
 
+    def squared(v):
+        lz.debug.callback(lambda a: seen.append(a.tolist()), v)
+        return v * v
+
+    for transform in (lambda g: lz.func.grad(lambda x: g(x).sum())(x), lambda g: lz.func.jvp(g, (x,), (lz.ones(3, 2),))[1]):
+        seen.clear()
+        assert transform(lz.vmap(squared)).tolist() == (2 * x).tolist()
+        lz.sync(wait=True)
+        assert seen == x.tolist()  # and not again by derivatives
+
 
 def test_effects_run_once_and_in_order():
     seen = []

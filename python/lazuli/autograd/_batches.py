@@ -5,9 +5,34 @@ program, whose batched form is one operation for all samples (HloModule.vmap()).
 of the function for each sample, batched in the same way, so derivatives of any order pass.
 """
 
+import threading
+from contextlib import contextmanager
+
 from lazuli import _C
 from lazuli.autograd.function import Function
 from lazuli.autograd.grad_mode import enable_grad
+
+
+class _Repeated(threading.local):
+    depth = 0  # of functions that run again for a gradient
+
+
+_repeated = _Repeated()
+
+
+@contextmanager
+def _again():
+    """A context in which a function runs again, beside a call that had its effects."""
+    _repeated.depth += 1
+    try:
+        yield
+    finally:
+        _repeated.depth -= 1
+
+
+def is_repeated():
+    """Whether a function runs again, so that its callbacks are not called a second time."""
+    return _repeated.depth > 0
 
 
 class _NoResults(Exception):
@@ -57,7 +82,8 @@ class _Call:
             inputs = [x.view_as(x) if x.requires_grad else x.detach().requires_grad_(need)
                       for x, need in zip(values[:self.count], needed, strict=False)]
             with enable_grad():
-                results = self.function(*inputs)
+                with _again():
+                    results = self.function(*inputs)
                 pairs = [(results[i], c) for i, c in zip(outputs, values[self.count:], strict=True)
                          if results[i].requires_grad]
                 sources = [inputs[i] if i < self.count else self.outside[i - self.count]

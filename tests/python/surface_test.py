@@ -30,7 +30,7 @@ ELSEWHERE = {
     "names of devices": r"DeviceType",
     "numpy()": r"Tensor::accessor|(TensorAccessor|AccessorView)(::\w+)?",
     "options are keyword arguments": r"(\w+::)*\w+(Options|Step)|optim::(Configured|OptimizerOptions|OptionsOf|VisitOptions)(::\w+)?",
-    "aggregates that calls return are dicts, tuples, numbers": r"StateDict(::\w+)?|func::(ValueAndGrad|Vjp|Jvp)|LoadReport|MemoryStats|Flag|debug::(Frame|LiveTensors|MemoryPlan|PlannedArray|ProgramMemory|ProgramStats|Recompile)|profiler::(Event|Row)|"
+    "aggregates that calls return are dicts, tuples, numbers": r"StateDict(::\w+)?|func::(ValueAndGrad|Vjp|Jvp|Linearized|WithResiduals)|LoadReport|MemoryStats|Flag|debug::(Frame|LiveTensors|MemoryPlan|PlannedArray|ProgramMemory|ProgramStats|Recompile)|profiler::(Event|Row)|"
                                                                     r"nn::AdaptiveLogSoftmaxOutput",
     "words, keyword arguments, and `with`, which sees errors": r"profiler::(by|Options|StepTrace::cancel)|func::Randomness",
     "Python's exceptions": r"Error(::(code|msg|what_without_backtrace))?",
@@ -58,7 +58,7 @@ ELSEWHERE = {
     "attributes register themselves": r"nn::Module::(register_modules|replace|unregister)|nn::name",
     "copy.deepcopy()": r"nn::clone",
     "compile(), and what it returns": r"Compiled(::\w+)?|CompileOptions",
-    "templates of C++": r"Tensor::requires|nn::(Layer|AnyModule(::\w+)?)|nn::internal::.*|internal::.*",
+    "templates of C++": r"Tensor::requires|nn::(Layer|AnyModule(::\w+)?)|(nn::|func::)?internal::.*",
     "the common base of BatchNorm1d and BatchNorm2d, which have what it has": r"nn::BatchNorm(::forward)?",
     "the common bases of recurrent layers and cells: RNNBase and RNNCellBase in Python": r"nn::Recurrent(Layer|Cell)(::\w+)?",
     "append() and [i]": r"nn::Sequential::(at|push_back)",

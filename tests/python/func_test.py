@@ -52,6 +52,17 @@ def test_values_come_in_the_order_of_the_name_and_aux_is_kept():
     assert value.item() == 36 and aux["n"] == 3
 
 
+def test_linearize_and_hessian_keep_aux():
+    def f(x):
+        return cubes(x), {"twice": 2 * x}
+
+    value, push, aux = linearize(f, vector(), has_aux=True)
+    assert value.item() == 36 and push(lz.ones(3)).item() == 42 and aux["twice"].tolist() == [2, 4, 6]
+    second, aux = hessian(f, 0, True)(vector())
+    assert second.diagonal().tolist() == [6, 12, 18] and aux["twice"].tolist() == [2, 4, 6]
+    assert not aux["twice"].requires_grad
+
+
 def test_argnums_choose_arguments():
     def f(x, y, *, k):
         return (x * y * k).sum()

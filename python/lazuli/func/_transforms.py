@@ -132,12 +132,12 @@ def jvp(func, primals, tangents, *, strict=False, has_aux=False):
         return run.results(has_aux, run.structure.build(run.finished(found, kept)))
 
 
-def linearize(func, *primals):
-    """(func(*primals), jvp_fn): jvp_fn(*tangents) returns the products of the Jacobian matrix with
-    tangents, which look like primals. func runs only once."""
+def linearize(func, *primals, has_aux=False):
+    """(func(*primals), jvp_fn), and aux with has_aux: jvp_fn(*tangents) returns the products of the
+    Jacobian matrix with tangents, which look like primals. func runs only once."""
     check_function("linearize", func)
     with level() as recorded:
-        run = Run("linearize", recorded, func, primals)
+        run = Run("linearize", recorded, func, primals, has_aux=has_aux)
         run.check_outputs()
         vectors, products = run.transposed()
 
@@ -150,7 +150,7 @@ def linearize(func, *primals):
             return run.structure.build(run.later(
                 weights, lambda kept: _pushed(run, vectors, products, weights, kept)))
 
-        return run.results(False, jvp_fn)
+        return run.results(has_aux, jvp_fn)
 
 
 def _check_real(name, tensors, what):
@@ -226,12 +226,12 @@ def jacfwd(func, argnums=0, has_aux=False, *, randomness="error"):
                      not_tensors=RuntimeError)
 
 
-def hessian(func, argnums=0):
+def hessian(func, argnums=0, has_aux=False):
     """The function that returns the second derivatives of func: [*output.shape, *x.shape, *y.shape]
-    for each two inputs x and y at argnums. It is jacrev(jacrev(func)), whose values are those of
+    for each two inputs x and y at argnums; with has_aux (derivatives, aux). It is jacrev(jacrev(func)), whose values are those of
     jacfwd(jacrev(func))."""
-    inner = _jacobian("hessian", func, argnums, False, _by_rows)
-    return _jacobian("hessian", inner, argnums, False, _by_rows)
+    inner = _jacobian("hessian", func, argnums, has_aux, _by_rows)
+    return _jacobian("hessian", inner, argnums, has_aux, _by_rows)
 
 
 def functionalize(func, *, remove="mutations"):

@@ -6,6 +6,7 @@
 #include <thread>
 #include <utility>
 
+#include "ir/hlo/composite.h"
 #include "ir/hlo/devices/collective.h"
 #include "ir/support/fork.h"
 #include "ir/support/runtime.h"
@@ -125,14 +126,6 @@ std::vector<lowering::Op> Inlined(lowering::LoweringContext& context, const hlo:
   return map.at(program.entry()->root());
 }
 
-// What XLA knows a composite by.
-void MarkComposite(hlo::Instruction* call, const std::string& name) {
-  if (call == nullptr) return;
-  auto& attrs = call->mutable_extra_attrs();
-  attrs.emplace_back("is_composite", "true");
-  attrs.emplace_back("frontend_attributes", Str("{composite.name=\"", name, "\"}"));
-}
-
 }  // namespace
 
 std::string AttrValueText(const CalledProgram& called) { return called->name(); }
@@ -166,7 +159,8 @@ std::vector<lowering::Op> CallOp::Lower(lowering::LoweringContext& context,
   for (const hlo::Instruction* parameter : program->module().entry()->parameters())
     operands.push_back(TakeArgument(b, parameter->shape(), arguments));
   const lowering::Op call = b.Call(context.CopyOf(program->module()), operands);
-  if (form.kind == CallForm::Kind::kComposite) MarkComposite(call.instruction(), form.name);
+  if (form.kind == CallForm::Kind::kComposite && call.instruction() != nullptr)
+    hlo::MarkComposite(*call.instruction(), form.name);
   if (program->has_effects()) context.ComesAfter(call, before, form.ordered);
   AppendLeaves(b, call, outputs);
   if (!b.status().ok()) return {};

@@ -28,7 +28,7 @@ bool IsCall(const Instruction& i) {
 // HasSideEffect() looks through all that it reaches.
 class Inlinable {
  public:
-  explicit Inlinable(absl::Span<Computation* const> computations) {
+  Inlinable(absl::Span<Computation* const> computations, const CallFilter& stays) : stays_(stays) {
     for (const Computation* c : computations) {
       for (const auto& i : c->instructions()) {
         for (const Computation* callee : i->called()) ++uses_[callee];
@@ -38,6 +38,7 @@ class Inlinable {
 
   bool Into(const Instruction& call) {
     if (!IsCall(call) || !call.control_predecessors().empty()) return false;
+    if (stays_ && stays_(call)) return false;
     const Computation* const body = call.to_apply();
     return MayMove(body) && (uses_[body] == 1 || body->instruction_count() <= kMaxShared);
   }
@@ -56,25 +57,10 @@ class Inlinable {
     return IsCall(i) ? MayMove(i.to_apply()) : !i.HasSideEffect();
   }
 
+  const CallFilter& stays_;
   std::unordered_map<const Computation*, int64_t> uses_;
   std::unordered_map<const Computation*, bool> bodies_;
 };
-
-Instruction* InlineBody(const Instruction* call, Rewriter& r) {
-  std::unordered_map<const Instruction*, Instruction*> copies;
-  std::vector<Instruction*> operands;
-  r.set_origin(call);
-  for (const Instruction* i : call->to_apply()->PostOrder()) {
-    if (i->opcode() == Opcode::kParameter) {
-      copies[i] = call->operand(i->parameter_number());
-      continue;
-    }
-    operands.clear();
-    for (const Instruction* operand : i->operands()) operands.push_back(copies[operand]);
-    copies[i] = r.AddClone(*i, operands);
-  }
-  return copies[call->to_apply()->root()];
-}
 
 bool InlineIn(Computation* computation, Inlinable& inlinable, int64_t* budget) {
   std::unordered_set<const Instruction*> ordered;  // before others, whose order names them
@@ -90,17 +76,35 @@ bool InlineIn(Computation* computation, Inlinable& inlinable, int64_t* budget) {
     if (r.IsErased(call)) continue;
     *budget -= call->to_apply()->instruction_count();
     if (*budget < 0) break;
-    r.Replace(call, InlineBody(call, r));
+    InlineCall(r, call);
   }
   return r.changed();
 }
 
 }  // namespace
 
+Instruction* InlineCall(Rewriter& r, Instruction* call) {
+  std::unordered_map<const Instruction*, Instruction*> copies;
+  std::vector<Instruction*> operands;
+  r.set_origin(call);
+  for (const Instruction* i : call->to_apply()->PostOrder()) {
+    if (i->opcode() == Opcode::kParameter) {
+      copies[i] = call->operand(i->parameter_number());
+      continue;
+    }
+    operands.clear();
+    for (const Instruction* operand : i->operands()) operands.push_back(copies[operand]);
+    copies[i] = r.AddClone(*i, operands);
+  }
+  Instruction* const root = copies[call->to_apply()->root()];
+  r.Replace(call, root);
+  return root;
+}
+
 absl::StatusOr<bool> InlineCalls::Run(hlo::Module& module) {
   int64_t budget = kMaxAdded;
   const std::vector<Computation*> callees_first = module.PostOrder();
-  Inlinable inlinable(callees_first);
+  Inlinable inlinable(callees_first, stays_);
   bool changed = false;
   for (Computation* computation : callees_first)
     changed |= InlineIn(computation, inlinable, &budget);

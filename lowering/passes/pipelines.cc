@@ -7,7 +7,6 @@
 #include "lowering/passes/expand_scans.h"
 #include "lowering/passes/fold_constants.h"
 #include "lowering/passes/fold_transposes.h"
-#include "lowering/passes/inline_calls.h"
 #include "lowering/passes/jitter.h"
 #include "lowering/passes/join_async.h"
 #include "lowering/passes/registry.h"
@@ -15,7 +14,7 @@
 
 namespace lazuli::lowering {
 
-void AddSimplificationPipeline(PassPipeline& pipeline) {
+void AddSimplificationPipeline(PassPipeline& pipeline, const CallFilter& stays) {
   for (const std::string_view name : SplitNames(pipeline.options().program_passes)) {
     // Sees the program as it was written. A name that there is not is the pipeline's error.
     if (absl::StatusOr<std::unique_ptr<Pass>> pass = MakePass(name); pass.ok())
@@ -35,7 +34,7 @@ void AddSimplificationPipeline(PassPipeline& pipeline) {
 
   auto& loop = pipeline.Add<PassPipeline>("simplification", 4, pipeline.options());
   // Callers see through calls. Inside the loop, because a branch that becomes known becomes a call.
-  loop.Add<InlineCalls>();
+  loop.Add<InlineCalls>(stays);
   // Brings constants together for folding, and equal values into equal forms for cse.
   loop.Add<Simplify>(AllRules(), pipeline.options().disabled_rules);
   // Before cse, because it makes equal constants.

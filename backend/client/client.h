@@ -82,6 +82,10 @@ struct CompileOptions {
   bool flush_subnormals = false;
   bool keeps_copies = true;  // of weights in other layouts, from run to run, for speed alone
   Fallback fallback = Fallback::kWarn;
+  // The program is what lies between two syncs, which fall elsewhere in another run: what an
+  // instruction gives may not depend on what else the program computes or gives. No flag decides it:
+  // a sync does.
+  bool is_part = false;
   // Names, separated by commas: passes and rules that do nothing, and passes that users added to
   // every program (lowering/passes/pass.h).
   std::string disabled_passes{}, disabled_rules{}, program_passes{};
@@ -97,7 +101,7 @@ struct CompileOptions {
   // commas, whether costs decide, and whether the host runs what the device lacks.
   std::string denied_ops{}, allowed_ops{};
   bool op_filter = true, soft_placement = true;
-  LAZULI_ATTRS(num_threads, device_assignment, flush_subnormals, keeps_copies, fallback,
+  LAZULI_ATTRS(num_threads, device_assignment, flush_subnormals, keeps_copies, fallback, is_part,
                disabled_passes, disabled_rules, program_passes, jitter, jitter_seed,
                override_kernel_dir, interpreted_ops, denied_ops, allowed_ops, op_filter,
                soft_placement);

@@ -115,31 +115,15 @@ class AttentionPlanner {
   const std::vector<BufferId>& results_;
 };
 
-bool ReadsParameters(const AttentionPattern& pattern) {
-  const auto is_parameter = [](const Instruction* i) {
-    return i == nullptr || i->opcode() == Opcode::kParameter;
-  };
-  return is_parameter(pattern.query.base) && is_parameter(pattern.key.base) &&
-         is_parameter(pattern.value.base) && is_parameter(pattern.dresult.base) &&
-         std::all_of(pattern.steps.begin(), pattern.steps.end(), [&](const PatternStep& step) {
-           return step.array == nullptr || CausalShift(pattern, step) ||
-                  is_parameter(ViewOf(step.array, /*scales=*/false).base);
-         });
-}
-
 }  // namespace
 
 std::optional<AttentionSpec> PlanAttention(const hlo::Instruction& fusion,
                                            const std::vector<BufferId>& operands,
                                            const std::vector<BufferId>& results, int64_t threads) {
   const hlo::Computation& body = *fusion.to_apply();
-  for (const auto& i : body.instructions()) {
-    if (i->opcode() != Opcode::kDivide) continue;
-    const auto pattern = MatchAttention(i.get(), /*is_body=*/true);
-    if (!pattern || !ReadsParameters(*pattern)) continue;
-    return AttentionPlanner(body, *pattern, operands, results).Make(threads);
-  }
-  return std::nullopt;
+  const auto pattern = MatchAttentionBody(body);
+  if (!pattern) return std::nullopt;
+  return AttentionPlanner(body, *pattern, operands, results).Make(threads);
 }
 
 }  // namespace lazuli::cpu

@@ -49,14 +49,15 @@ lowering::FusionTarget Target(const OpFilter& filter = {}) {
 
 }  // namespace
 
-void AddCpuPipeline(lowering::PassPipeline& pipeline, const OpFilter& filter) {
-  lowering::AddSimplificationPipeline(pipeline);
+void AddCpuPipeline(lowering::PassPipeline& pipeline, const OpFilter& filter, bool is_part) {
+  const bool fuses_attention = filter.empty();
+  lowering::AddSimplificationPipeline(pipeline, fuses_attention ? IsAttentionCall : nullptr);
   // Before all that changes products and layouts: small products of a loop's body are written out
   // as they stand. And before fusion: a loop takes in what would otherwise become kernels of their
   // own.
   if (KernelsAvailable()) pipeline.Add<lowering::FuseLoops>(Target(filter));
   // Before what changes products and softmax one by one.
-  if (filter.empty()) pipeline.Add<FuseAttention>();
+  if (fuses_attention) pipeline.Add<FuseAttention>(/*is_whole_module=*/!is_part);
   pipeline.Add<lowering::SplitComplexProducts>();
   // Before layouts, which the widened products want, too.
   pipeline.Add<lowering::WidenProducts>(MultipliesNarrow);
@@ -125,7 +126,7 @@ absl::StatusOr<ThunkProgram> CompileModule(std::unique_ptr<hlo::Module> module,
                                    .jitter_seed = options.jitter_seed});
   OpFilter filter;
   LAZULI_RETURN_IF_ERROR(filter.Add(options));
-  AddCpuPipeline(pipeline, filter);
+  AddCpuPipeline(pipeline, filter, options.is_part);
   LAZULI_RETURN_IF_ERROR(pipeline.Run(*program.module).status());
   const ScopedLibraryThreads threads(program.options.num_threads);
   LAZULI_RETURN_IF_ERROR(EmitThunks(program, filter));

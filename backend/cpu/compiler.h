@@ -12,8 +12,10 @@
 
 namespace lazuli::cpu {
 
-// The passes that come before thunks. What the filter denies is in no kernel.
-void AddCpuPipeline(lowering::PassPipeline& pipeline, const OpFilter& filter = {});
+// The passes that come before thunks. What the filter denies is in no kernel; is_part: as in
+// CompileOptions.
+void AddCpuPipeline(lowering::PassPipeline& pipeline, const OpFilter& filter = {},
+                    bool is_part = false);
 // Makes the passes of this device known by name (lowering/passes/registry.h).
 void RegisterCpuPasses();
 

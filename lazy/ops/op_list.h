@@ -27,6 +27,7 @@
 #include "lazy/ops/index/index.h"
 #include "lazy/ops/index/one_hot.h"
 #include "lazy/ops/index/sort.h"
+#include "lazy/ops/linear/attention.h"
 #include "lazy/ops/linear/matmul.h"
 #include "lazy/ops/loss/binary_cross_entropy.h"
 #include "lazy/ops/loss/cross_entropy.h"
@@ -82,16 +83,17 @@ using AllOps = OpList<
     ProdOp, AmaxOp, AminOp, SharedGradientOp, MaxAlongOp, ArgMaxOp, VarOp, StdOp, NormOp, ReshapeOp,
     BroadcastToOp, PermuteOp, SliceOp, SelectOp, PadOp, FlipOp, CatOp, IndexSelectOp, IndexAddOp,
     GatherOp, ScatterAddOp, ScatterOp, ScatterReduceOp, IndexCopyOp, MaskPositionsOp, CumSumOp,
-    CumulativeArgOp, SortOp, FftC2cOp, FftR2cOp, FftC2rOp, MatMulOp, LinearOp, CholeskyOp, LuOp,
-    PermutationOp, TriangularSolveOp, SolveOp, DetOp, SlogdetOp, QrOp, GeqrfOp,
-    HouseholderProductOp, EighOp, EigOp, SvdOp, LdlOp, LdlSolveOp, MatrixExpOp, PinvOp, CheckInfoOp,
-    CheckGaugeOp, RecurrentOp, RecurrentGradOp, Conv2dOp, Conv2dInputGradOp, Conv2dWeightGradOp,
-    MaxPool2dOp, MaxPool2dGradOp, MaxPool2dPickOp, AvgPool2dOp, AvgPool2dGradOp, LayerNormOp,
-    BatchNormOp, SoftmaxOp, SafeSoftmaxOp, LogSoftmaxOp, CrossEntropyOp, NllLossOp, BceWithLogitsOp,
-    BceOp, HuberOp, OneHotOp, FullOp, PositionsOp, UniformOp, NormalOp, RandomIntegerOp,
-    RandomPermutationOp, StandardGammaOp, PoissonOp, BinomialOp, GammaPathOp, DirichletPathOp,
-    GammaSlopeOp, BetaSlopeOp, ProbabilitiesOp, BarrierOp, CallOp, AllReduceOp, AllGatherOp,
-    ReduceScatterOp, AllToAllOp, CollectivePermuteOp, ForeachSgdOp, ForeachAdamOp, ForeachRmspropOp,
-    ForeachAdagradOp, ForeachUpdateOp, ForeachClipNormOp, AsStridedOp, AsStridedScatterOp>;
+    CumulativeArgOp, SortOp, FftC2cOp, FftR2cOp, FftC2rOp, MatMulOp, LinearOp, AttentionOp,
+    AttentionGradientOp, CholeskyOp, LuOp, PermutationOp, TriangularSolveOp, SolveOp, DetOp,
+    SlogdetOp, QrOp, GeqrfOp, HouseholderProductOp, EighOp, EigOp, SvdOp, LdlOp, LdlSolveOp,
+    MatrixExpOp, PinvOp, CheckInfoOp, CheckGaugeOp, RecurrentOp, RecurrentGradOp, Conv2dOp,
+    Conv2dInputGradOp, Conv2dWeightGradOp, MaxPool2dOp, MaxPool2dGradOp, MaxPool2dPickOp,
+    AvgPool2dOp, AvgPool2dGradOp, LayerNormOp, BatchNormOp, SoftmaxOp, SafeSoftmaxOp, LogSoftmaxOp,
+    CrossEntropyOp, NllLossOp, BceWithLogitsOp, BceOp, HuberOp, OneHotOp, FullOp, PositionsOp,
+    UniformOp, NormalOp, RandomIntegerOp, RandomPermutationOp, StandardGammaOp, PoissonOp,
+    BinomialOp, GammaPathOp, DirichletPathOp, GammaSlopeOp, BetaSlopeOp, ProbabilitiesOp, BarrierOp,
+    CallOp, AllReduceOp, AllGatherOp, ReduceScatterOp, AllToAllOp, CollectivePermuteOp,
+    ForeachSgdOp, ForeachAdamOp, ForeachRmspropOp, ForeachAdagradOp, ForeachUpdateOp,
+    ForeachClipNormOp, AsStridedOp, AsStridedScatterOp>;
 
 }  // namespace lazuli::lazy

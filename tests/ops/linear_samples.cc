@@ -1,8 +1,11 @@
 // Matrix products and convolutions. Devices sum products in orders of their own, so they agree
 // within a bound.
+#include <algorithm>
 #include <cmath>
+#include <vector>
 
 #include "lazy/ops/convolution/convolution.h"
+#include "lazy/ops/linear/attention.h"
 #include "lazy/ops/linear/matmul.h"
 #include "tests/ops/sample.h"
 
@@ -76,6 +79,64 @@ void AddLinear(Table& table) {
       .Error("linear: x f32[2,3] does not fit weight f32[2,2] [out, in]",
              {Random(DType::kF32, {2, 3}), Random(DType::kF32, {2, 2})},
              [](const Tensors& x) { (void)Linear(x[0], x[1], {}); });
+}
+
+// Softmax of the scores of each row, its products with the values, and what the row was shifted and
+// divided by.
+Literals AttentionByRows(const AttentionOp& op, const Literals& in) {
+  const Shape &query = in[0].shape(), &value = in[2].shape();
+  const int64_t keys = value.dim(1), width = value.dim(2);
+  Literals out;
+  out.emplace_back(Shape(DType::kF64, {query.dim(0), query.dim(1), width}));
+  out.emplace_back(Shape(DType::kF64, {query.dim(0), query.dim(1)}));
+  out.emplace_back(Shape(DType::kF64, {query.dim(0), query.dim(1)}));
+  ForEachIndex(out[1].shape().dims(), [&](const Index& row) {
+    std::vector<double> scores;
+    for (int64_t j = 0; j < keys && (!op.causal || j <= row[1]); ++j) {
+      double sum = in.size() > 3 ? At(in[3], {row[1], j}) : 0;
+      for (int64_t d = 0; d < query.dim(2); ++d)
+        sum += op.scale * At(in[0], {row[0], row[1], d}) * At(in[1], {row[0], j, d});
+      scores.push_back(sum);
+    }
+    const double largest = *std::max_element(scores.begin(), scores.end());
+    Accumulate(out[1], row, largest);
+    for (double& score : scores) Accumulate(out[2], row, score = std::exp(score - largest));
+    for (std::size_t j = 0; j < scores.size(); ++j) {
+      for (int64_t d = 0; d < width; ++d)
+        Accumulate(out[0], {row[0], row[1], d},
+                   scores[j] / At(out[2], row) * At(in[2], {row[0], static_cast<int64_t>(j), d}));
+    }
+  });
+  return out;
+}
+
+void AddAttention(Table& table) {
+  const Literal query = Random(DType::kF64, {2, 2, 2}), key = Random(DType::kF64, {2, 3, 2}, 1),
+                value = Random(DType::kF64, {2, 3, 1}, 2), mask = Random(DType::kF64, {2, 3}, 3),
+                added = Random(DType::kF64, {2, 2, 3}, 3);
+  table.Op<AttentionOp>()
+      .Add({false, 0.7}, {query, key, value})
+      .Add({true, -1.5}, {query, key, value})
+      .AddEdge({false, 1}, {query, key, value, mask})
+      .DeviceTolerance(kProductTolerance)
+      .GradientsOfResults(1)
+      .Reference(AttentionByRows);
+  table.Op<AttentionOp>()
+      .Add({false, 0.3}, {query, key, value, added})
+      .DeviceTolerance(kProductTolerance)
+      .GradientsOfResults(1);
+  // Queries of 0 fit all keys alike. Largest scores and divisors are given, but have no gradient.
+  const auto rows = [](double first, double second) {
+    return Build(Shape(DType::kF64, {2, 2}),
+                 [=](const Index& index) { return index[1] == 0 ? first : second; });
+  };
+  const Literal zeros = Build(query.shape(), [](const Index&) { return 0.0; }),
+                dresult = Random(DType::kF64, {2, 2, 1}, 4);
+  table.Op<AttentionGradientOp>()
+      .Add({false, 0.7, 7}, {zeros, key, value, rows(0, 0), rows(3, 3), dresult})
+      .Add({true, 0.7, 3}, {zeros, key, value, rows(0, 0), rows(1, 2), dresult})
+      .DeviceTolerance(kProductTolerance)
+      .GradientsOf(0b100100);
 }
 
 // One product of a convolution: positions in the output, the kernel and the input.
@@ -196,6 +257,7 @@ void AddConv2dWeightGrad(Table& table) {
 void AddLinearSamples(Table& table) {
   AddMatMul(table);
   AddLinear(table);
+  AddAttention(table);
   AddConv2d(table);
   AddConv2dInputGrad(table);
   AddConv2dWeightGrad(table);

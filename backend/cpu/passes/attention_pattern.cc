@@ -540,12 +540,38 @@ std::optional<AttentionPattern> MatchAttention(Instruction* weights, bool is_bod
   return PatternMatcher(weights).Match(is_body);
 }
 
+namespace {
+
+bool ReadsParameters(const AttentionPattern& pattern) {
+  const auto is_parameter = [](const Instruction* i) {
+    return i == nullptr || i->opcode() == Opcode::kParameter;
+  };
+  return is_parameter(pattern.query.base) && is_parameter(pattern.key.base) &&
+         is_parameter(pattern.value.base) && is_parameter(pattern.dresult.base) &&
+         std::all_of(pattern.steps.begin(), pattern.steps.end(), [&](const PatternStep& step) {
+           return step.array == nullptr || CausalShift(pattern, step) ||
+                  is_parameter(ViewOf(step.array, /*scales=*/false).base);
+         });
+}
+
+}  // namespace
+
+std::optional<AttentionPattern> MatchAttentionBody(const hlo::Computation& body) {
+  for (const auto& i : body.instructions()) {
+    if (i->opcode() != Opcode::kDivide) continue;
+    auto pattern = MatchAttention(i.get(), /*is_body=*/true);
+    if (pattern && ReadsParameters(*pattern)) return pattern;
+  }
+  return std::nullopt;
+}
+
 bool IsClosed(const AttentionPattern& pattern) {
   std::set<const Instruction*> known(pattern.inside.begin(), pattern.inside.end());
   for (const PatternResult* made :
        {&pattern.result, &pattern.dquery, &pattern.dkey, &pattern.dvalue})
     known.insert(made->dot);
   return std::all_of(pattern.inside.begin(), pattern.inside.end(), [&](const Instruction* i) {
+    if (i == pattern.largest || i == pattern.divisor) return true;  // results of the fusion
     return !i->IsRoot() && std::all_of(i->users().begin(), i->users().end(),
                                        [&](const auto* user) { return known.contains(user); });
   });

@@ -6,6 +6,11 @@
 #include <vector>
 
 #include "backend/cpu/passes/attention_pattern.h"
+#include "backend/cpu/passes/strided_view.h"
+#include "ir/hlo/composite.h"
+#include "ir/support/status.h"
+#include "lowering/passes/dce.h"
+#include "lowering/passes/inline_calls.h"
 #include "lowering/passes/rewriter.h"
 #include "lowering/passes/scheduled.h"
 
@@ -33,6 +38,10 @@ class BodyOfRoots {
     while (!stack.empty()) {
       Instruction* const i = stack.back();
       bool ready = true;
+      if (clones_.contains(i)) {
+        stack.pop_back();
+        continue;
+      }
       for (Instruction* operand : i->operands()) {
         if (clones_.contains(operand)) continue;
         stack.push_back(operand);
@@ -40,7 +49,6 @@ class BodyOfRoots {
       }
       if (!ready) continue;
       stack.pop_back();
-      if (clones_.contains(i)) continue;
       std::vector<Instruction*> operands;
       for (Instruction* operand : i->operands()) operands.push_back(clones_.at(operand));
       clones_[i] = body_->AddClone(*i, operands);
@@ -106,12 +114,21 @@ bool DependsOn(const std::vector<Instruction*>& leaves, const std::vector<Instru
   return false;
 }
 
+// Whether anything but the pattern reads one of its instructions.
+bool IsRead(const AttentionPattern& pattern, const Instruction* i) {
+  return std::any_of(i->users().begin(), i->users().end(), [&](const Instruction* user) {
+    return std::find(pattern.inside.begin(), pattern.inside.end(), user) == pattern.inside.end();
+  });
+}
+
 void FusePattern(lowering::Rewriter& rewriter, const AttentionPattern& pattern) {
-  std::vector<Instruction*> leaves = LeavesOf(pattern), roots{pattern.result.dot};
-  std::vector<Instruction*> slopes, slope_leaves = leaves;
+  std::vector<Instruction*> leaves = LeavesOf(pattern), roots, slopes, slope_leaves = leaves;
+  if (pattern.result.dot != nullptr) {
+    roots.push_back(pattern.result.dot);
+    for (Instruction* of_rows : {pattern.largest, pattern.divisor})
+      if (pattern.has_gradient() || IsRead(pattern, of_rows)) roots.push_back(of_rows);
+  }
   if (pattern.has_gradient()) {
-    roots.push_back(pattern.largest);
-    roots.push_back(pattern.divisor);
     slope_leaves.insert(slope_leaves.end(),
                         {pattern.dresult.base, pattern.largest, pattern.divisor});
     for (const PatternResult* made : {&pattern.dquery, &pattern.dkey, &pattern.dvalue})
@@ -120,7 +137,7 @@ void FusePattern(lowering::Rewriter& rewriter, const AttentionPattern& pattern) 
   if (DependsOn(leaves, roots) || DependsOn(slope_leaves, slopes)) return;
   // The gradient first: it reads what the other fusion replaces.
   if (!slopes.empty()) FuseRoots(rewriter, slopes, slope_leaves);
-  FuseRoots(rewriter, roots, leaves);
+  if (!roots.empty()) FuseRoots(rewriter, roots, leaves);
 }
 
 // Whether the kernel is faster than two products and loops between them, four more in a gradient,
@@ -137,25 +154,127 @@ void FusePattern(lowering::Rewriter& rewriter, const AttentionPattern& pattern) 
 // values where they lie: 0.1 to 0.4.
 bool IsWorthwhile(const AttentionPattern& pattern) {
   constexpr int64_t kFewRows = 4, kScores = 96 * 96, kScoresOfGradient = 128 * 128;
-  if (pattern.has_gradient()) return pattern.rows() * pattern.keys() >= kScoresOfGradient;
-  return pattern.rows() <= kFewRows || pattern.rows() * pattern.keys() >= kScores;
+  const bool is_pair = pattern.has_gradient() && pattern.result.dot != nullptr;
+  if (is_pair) return pattern.rows() * pattern.keys() >= kScoresOfGradient;
+  return (!pattern.has_gradient() && pattern.rows() <= kFewRows) ||
+         pattern.rows() * pattern.keys() >= kScores;
 }
 
-absl::StatusOr<bool> FuseIn(hlo::Computation* computation) {
+// The pattern around `weights` if it becomes a fusion; of a composite's body if `is_body`.
+std::optional<AttentionPattern> FusiblePattern(Instruction* weights, bool is_body) {
+  if (weights->opcode() != Opcode::kDivide) return std::nullopt;
+  auto pattern = MatchAttention(weights, is_body);
+  const bool has_sums = pattern && (pattern->result.dot != nullptr ||
+                                    (is_body && pattern->largest->opcode() == Opcode::kParameter));
+  if (!has_sums || !IsWorthwhile(*pattern) || !IsClosed(*pattern)) return std::nullopt;
+  return pattern;
+}
+
+bool FuseIn(hlo::Computation* computation, bool is_body) {
   lowering::Rewriter rewriter(computation);
   for (Instruction* i : computation->PostOrder()) {
-    if (i->opcode() != Opcode::kDivide || rewriter.IsErased(i)) continue;
-    const auto pattern = MatchAttention(i, /*is_body=*/false);
-    if (pattern && pattern->result.dot != nullptr && IsWorthwhile(*pattern) && IsClosed(*pattern))
-      FusePattern(rewriter, *pattern);
+    if (rewriter.IsErased(i)) continue;
+    if (const auto pattern = FusiblePattern(i, is_body)) FusePattern(rewriter, *pattern);
   }
   return rewriter.changed();
 }
 
+// What took an element of the tuple takes what the tuple is made of.
+void ReplaceElements(lowering::Rewriter& rewriter, const Instruction* tuple) {
+  if (tuple->opcode() != Opcode::kTuple) return;
+  const std::vector<Instruction*> users(tuple->users().begin(), tuple->users().end());
+  for (Instruction* user : users) {
+    if (user->opcode() == Opcode::kGetTupleElement)
+      rewriter.Replace(user, tuple->operand(user->attrs_as<hlo::TupleIndexAttrs>().index));
+  }
+}
+
+bool IsAttention(const Instruction& i) {
+  return i.opcode() == Opcode::kFusion &&
+         i.attrs_as<hlo::FusionAttrs>().kind == hlo::FusionKind::kCustom;
+}
+bool HasAttention(const hlo::Computation& body) {
+  const auto& all = body.instructions();
+  return std::any_of(all.begin(), all.end(), [](const auto& i) { return IsAttention(*i); });
+}
+
+// Fuses what the calls' bodies compute, of which several may share one, and inlines them.
+bool FuseCalls(hlo::Computation* computation) {
+  lowering::Rewriter rewriter(computation);
+  for (Instruction* i : computation->PostOrder()) {
+    if (rewriter.IsErased(i) || !hlo::IsComposite(*i)) continue;
+    if (IsAttentionCall(*i)) FuseIn(i->to_apply(), /*is_body=*/true);
+    if (!HasAttention(*i->to_apply())) continue;
+    ReplaceElements(rewriter, lowering::InlineCall(rewriter, i));
+  }
+  return rewriter.changed();
+}
+
+// Whether the kernel computes the same bits where it reads these arrays as where it reads those.
+bool ReadsAlike(const AttentionPattern& x, const AttentionPattern& y) {
+  const auto alike = [](const PatternMatrix& a, const PatternMatrix& b) {
+    return a.column == b.column && (a.column == 1 || a.row == b.row);
+  };
+  return x.steps.size() == y.steps.size() && alike(x.key, y.key) && alike(x.value, y.value);
+}
+
+// Has a fusion read arrays where they lie, instead of copies in another order.
+void ReadThroughViews(lowering::Rewriter& rewriter, Instruction* fusion) {
+  std::vector<Instruction*> leaves;
+  for (Instruction* operand : fusion->operands())
+    leaves.push_back(ViewOf(operand, /*scales=*/false).base);
+  if (std::equal(leaves.begin(), leaves.end(), fusion->operands().begin())) return;
+  hlo::Module& module = *rewriter.computation()->parent();
+  BodyOfRoots builder(module, leaves);
+  std::unordered_map<const Instruction*, Instruction*> copies;
+  for (const Instruction* i : fusion->to_apply()->PostOrder()) {
+    std::vector<Instruction*> operands;
+    for (const Instruction* operand : i->operands()) operands.push_back(copies.at(operand));
+    copies[i] = i->opcode() == Opcode::kParameter
+                    ? builder.CloneOf(fusion->operand(i->parameter_number()))
+                    : builder.body()->AddClone(*i, operands);
+  }
+  builder.body()->set_root(copies.at(fusion->to_apply()->root()));
+  const auto before = MatchAttentionBody(*fusion->to_apply()),
+             after = MatchAttentionBody(*builder.body());
+  if (!before || !after || !ReadsAlike(*before, *after))
+    return module.RemoveComputation(builder.body());
+  rewriter.set_origin(fusion);
+  rewriter.Replace(fusion,
+                   rewriter.Add(Opcode::kFusion, fusion->shape(), builder.operands(),
+                                hlo::FusionAttrs{hlo::FusionKind::kCustom}, {builder.body()}));
+}
+
+void ReadThroughViewsIn(hlo::Computation* computation) {
+  lowering::Rewriter rewriter(computation);
+  for (Instruction* i : computation->PostOrder()) {
+    if (IsAttention(*i)) ReadThroughViews(rewriter, i);
+  }
+}
+
 }  // namespace
 
+bool IsAttentionCall(const Instruction& call) {
+  // A composite that is more than attention gains more from what is around it.
+  constexpr int64_t kMostInstructions = 100;
+  if (!hlo::IsComposite(call) || call.to_apply()->instruction_count() > kMostInstructions)
+    return false;
+  const auto& all = call.to_apply()->instructions();
+  return std::any_of(all.begin(), all.end(), [](const auto& i) {
+    return FusiblePattern(i.get(), /*is_body=*/true).has_value();
+  });
+}
+
 absl::StatusOr<bool> FuseAttention::Run(hlo::Module& module) {
-  return lowering::RewriteScheduled(module, FuseIn);
+  const auto fuse = [this](hlo::Computation* computation) {
+    bool changed = FuseCalls(computation);
+    if (is_whole_module_) changed |= FuseIn(computation, /*is_body=*/false);
+    if (changed) ReadThroughViewsIn(computation);
+    return absl::StatusOr<bool>(changed);
+  };
+  LAZULI_ASSIGN_OR_RETURN(const bool changed, lowering::RewriteScheduled(module, fuse));
+  if (changed) LAZULI_RETURN_IF_ERROR(lowering::Dce().Run(module).status());
+  return changed;
 }
 
 }  // namespace lazuli::cpu

@@ -3,23 +3,32 @@
 //   s = dot(q, k);  w = softmax(select(mask, s, -inf));  y = dot(w, v)
 //   =>  y = fusion(q, k, mask, v), kind=kCustom, calls=attention
 //
-// Weights that nobody reads but the result and the gradient are then never in memory: a kernel
-// makes them block by block (runtime/attention.h), and the gradient's makes them again from the
-// largest score and the sum of each row, which the first fusion gives beside its result. The body
-// of a fusion is the definition: the instructions as they stood, which the evaluator runs. So every
-// device but this one, and every transform, sees plain instructions, and patterns of other origin
-// than the op scaled_dot_product_attention are found, too. A sync between forward and backward has
-// the weights as a result, and leaves products and softmax as they are.
+// The weights are then never in memory: a kernel makes them block by block (runtime/attention.h),
+// and the gradient's makes them again from the largest score and the divisor of each row. The body
+// of a fusion is the definition: the instructions as they stood, which the evaluator runs.
+//
+// Whether there is a fusion changes the last bits, so it may not depend on where a sync falls. It is
+// made of a composite (ir/hlo/composite.h), which is what scaled_dot_product_attention() and its
+// gradient record: its body alone decides. Plain instructions, as JAX and PyTorch write attention,
+// become one only in a module that comes as a whole, and only if nobody reads their weights.
 #pragma once
 
 #include "lowering/passes/pass.h"
 
 namespace lazuli::cpu {
 
+// Whether the call is a composite that FuseAttention makes a fusion of. Other calls are inlined
+// before.
+bool IsAttentionCall(const hlo::Instruction& call);
+
 class FuseAttention final : public lowering::Pass {
  public:
+  explicit FuseAttention(bool is_whole_module = true) : is_whole_module_(is_whole_module) {}
   std::string_view name() const override { return "cpu_fuse_attention"; }
   absl::StatusOr<bool> Run(hlo::Module& module) override;
+
+ private:
+  const bool is_whole_module_;
 };
 
 }  // namespace lazuli::cpu

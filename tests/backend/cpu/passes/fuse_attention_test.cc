@@ -99,8 +99,7 @@ TEST(FuseAttentionTest, TheGradientIsAnotherFusionThatKnowsTheSumsOfRows) {
 
 TEST(FuseAttentionTest, WeightsThatSomebodyReadsStay) {
   for (const char* results :
-       {"f32[2,128,160]) tuple(y, dq, dk, dv, w)", "f32[2,128,160]) tuple(y, dq, dk, dv, ds)",
-        "f32[2,128]) tuple(y, dq, dk, dv, l)"}) {
+       {"f32[2,128,160]) tuple(y, dq, dk, dv, w)", "f32[2,128,160]) tuple(y, dq, dk, dv, ds)"}) {
     ExpectNoChange(
         FuseAttention(),
         Str(kReducers, "ENTRY main {", kProducts, kWeights, kGradient,
@@ -122,6 +121,95 @@ TEST(FuseAttentionTest, AConditionForAllElementsIsNoMask) {
       x = f32[2,128,160] select(seen, s, hidden)
 )",
                                       kWeights, R"(
+      ROOT y = f32[2,128,8] dot(w, v), lhs_batch_dims={0}, rhs_batch_dims={0},
+          lhs_contracting_dims={2}, rhs_contracting_dims={1}
+    })"));
+}
+
+// Attention, or its gradient for known largest scores and divisors, as composites.
+constexpr std::string_view kComposites = R"(
+    attention {
+      q = f32[2,128,16] parameter(0)
+      k = f32[2,160,16] parameter(1)
+      v = f32[2,160,8] parameter(2)
+      x = f32[2,128,160] dot(q, k), lhs_batch_dims={0}, rhs_batch_dims={0},
+          lhs_contracting_dims={2}, rhs_contracting_dims={2}
+      zero = f32[] constant(0)
+      none = f32[] constant(-inf)
+      m = f32[2,128] reduce(x, none), dimensions={2}, to_apply=largest
+      mb = f32[2,128,160] broadcast(m), dimensions={0,1}
+      c = f32[2,128,160] subtract(x, mb)
+      e = f32[2,128,160] exponential(c)
+      l = f32[2,128] reduce(e, zero), dimensions={2}, to_apply=sum
+      lb = f32[2,128,160] broadcast(l), dimensions={0,1}
+      w = f32[2,128,160] divide(e, lb)
+      y = f32[2,128,8] dot(w, v), lhs_batch_dims={0}, rhs_batch_dims={0},
+          lhs_contracting_dims={2}, rhs_contracting_dims={1}
+      ROOT r = (f32[2,128,8], f32[2,128], f32[2,128]) tuple(y, m, l)
+    }
+    gradient {
+      q = f32[2,128,16] parameter(0)
+      k = f32[2,160,16] parameter(1)
+      v = f32[2,160,8] parameter(2)
+      m = f32[2,128] parameter(3)
+      l = f32[2,128] parameter(4)
+      dy = f32[2,128,8] parameter(5)
+      zero = f32[] constant(0)
+      x = f32[2,128,160] dot(q, k), lhs_batch_dims={0}, rhs_batch_dims={0},
+          lhs_contracting_dims={2}, rhs_contracting_dims={2}
+      mb = f32[2,128,160] broadcast(m), dimensions={0,1}
+      c = f32[2,128,160] subtract(x, mb)
+      e = f32[2,128,160] exponential(c)
+      lb = f32[2,128,160] broadcast(l), dimensions={0,1}
+      w = f32[2,128,160] divide(e, lb)
+      dw = f32[2,128,160] dot(dy, v), lhs_batch_dims={0}, rhs_batch_dims={0},
+          lhs_contracting_dims={2}, rhs_contracting_dims={2}
+      t = f32[2,128,160] multiply(dw, w)
+      mean = f32[2,128] reduce(t, zero), dimensions={2}, to_apply=sum
+      means = f32[2,128,160] broadcast(mean), dimensions={0,1}
+      d = f32[2,128,160] subtract(dw, means)
+      ds = f32[2,128,160] multiply(w, d)
+      dq = f32[2,128,16] dot(ds, k), lhs_batch_dims={0}, rhs_batch_dims={0},
+          lhs_contracting_dims={2}, rhs_contracting_dims={1}
+      ROOT r = (f32[2,128,16]) tuple(dq)
+    }
+)";
+
+// Of a part of a computation, too, and whoever reads the weights of equal instructions.
+TEST(FuseAttentionTest, ACompositeIsAFusionWhateverElseTheModuleComputes) {
+  ExpectPass(FuseAttention(/*is_whole_module=*/false), Str(kReducers, kComposites, R"(
+    // CHECK-LABEL: ENTRY
+    // CHECK-NOT:   call(
+    // CHECK-DAG:   [[F:%fusion[.0-9]*]] = (f32[2,128,8], f32[2,128], f32[2,128]) fusion(%stored, %k, %v), kind=kCustom
+    // CHECK-DAG:   [[M:%[a-z0-9.-]+]] = f32[2,128] get-tuple-element([[F]]), index=1
+    // CHECK-DAG:   [[L:%[a-z0-9.-]+]] = f32[2,128] get-tuple-element([[F]]), index=2
+    // CHECK-DAG:   f32[2,128,16] fusion(%stored, %k, %v, %dy, [[M]], [[L]]), kind=kCustom
+    ENTRY main {
+      stored = f32[128,2,16] parameter(0)
+      k = f32[2,160,16] parameter(1)
+      v = f32[2,160,8] parameter(2)
+      dy = f32[2,128,8] parameter(3)
+      other = f32[2,128,16] parameter(4)
+      q = f32[2,128,16] transpose(stored), dimensions={1,0,2}
+      all = (f32[2,128,8], f32[2,128], f32[2,128]) call(q, k, v), to_apply=attention,
+          is_composite=true
+      y = f32[2,128,8] get-tuple-element(all), index=0
+      m = f32[2,128] get-tuple-element(all), index=1
+      l = f32[2,128] get-tuple-element(all), index=2
+      slopes = (f32[2,128,16]) call(q, k, v, m, l, dy), to_apply=gradient, is_composite=true
+      dq = f32[2,128,16] get-tuple-element(slopes), index=0
+      x = f32[2,128,160] dot(q, k), lhs_batch_dims={0}, rhs_batch_dims={0},
+          lhs_contracting_dims={2}, rhs_contracting_dims={2}
+      more = (f32[2,128,8], f32[2,128], f32[2,128]) call(other, k, v), to_apply=attention,
+          is_composite=true
+      z = f32[2,128,8] get-tuple-element(more), index=0
+      ROOT r = (f32[2,128,8], f32[2,128,16], f32[2,128,160], f32[2,128,8]) tuple(y, dq, x, z)
+    })"));
+}
+
+TEST(FuseAttentionTest, PlainInstructionsStayWhereASyncMayCutThem) {
+  ExpectNoChange(FuseAttention(/*is_whole_module=*/false),
+                 Str(kReducers, "ENTRY main {", kProducts, kWeights, R"(
       ROOT y = f32[2,128,8] dot(w, v), lhs_batch_dims={0}, rhs_batch_dims={0},
           lhs_contracting_dims={2}, rhs_contracting_dims={1}
     })"));

@@ -117,8 +117,13 @@ void AddAttention(Table& table) {
   table.Op<AttentionOp>()
       .Add({false, 0.7}, {query, key, value})
       .Add({true, -1.5}, {query, key, value})
-      .AddEdge({false, 1}, {query, key, value, mask})
       .DeviceTolerance(kProductTolerance)
+      .GradientsOfResults(1)
+      .Reference(AttentionByRows);
+  table.Op<AttentionOp>()
+      .Add({false, 1}, {query, key, value, mask})
+      .DeviceTolerance(kProductTolerance)
+      .GradientsOf(0b111)
       .GradientsOfResults(1)
       .Reference(AttentionByRows);
   table.Op<AttentionOp>()

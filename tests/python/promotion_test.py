@@ -52,7 +52,11 @@ def test_the_default_dtype_is_that_of_floats_without_one():
             assert result.dtype == lz.float64
         assert lz.sqrt(integers).tolist()[1] == 2**0.5 and (lz.tensor([1.0], dtype=lz.float32) + 1.5).dtype == lz.float32
         assert lz.tensor([1.0], dtype=lz.float32).dtype == lz.float32
+        # A number beside a tensor is one of its device, whenever ops run.
+        lz.set_eager(True)
+        assert lz.nn.functional.multilabel_margin_loss(integers, integers - 1).tolist() == 0
     finally:
+        lz.set_eager(False)
         lz.set_default_dtype(lz.float32)
     with pytest.raises(TypeError, match="set_default_dtype: takes f16, bf16, f32 or f64, not s64"):
         lz.set_default_dtype(lz.int64)

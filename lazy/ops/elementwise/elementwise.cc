@@ -412,25 +412,30 @@ bool NeedsDefault(Accepts accepts, const Operand& x) {
   if (x.tensor() != nullptr && !x.tensor()->defined()) return false;  // which is refused later
   return !IsFloat(x.shape().dtype()) && !IsComplex(x.shape().dtype());
 }
-Tensor InDefault(const Operand& x) {
-  return To(x.tensor() != nullptr ? *x.tensor() : Full({}, x.number(), {}), DefaultFloat());
+// On the device of the tensor that it is, or is beside.
+Tensor InDefault(const Operand& x, const Tensor& beside) {
+  return To(x.tensor() != nullptr ? *x.tensor() : Full({}, x.number(), beside.device()),
+            DefaultFloat());
 }
 
 }  // namespace
 
-#define LAZULI_UNARY(struct_name, function, public_name, opcode, accepts, ...) \
-  Tensor function(const Operand& x) {                                          \
-    if (NeedsDefault(Accepts::accepts, x)) [[unlikely]]                        \
-      return Record(struct_name{}, InDefault(x));                              \
-    return Record(struct_name{}, x);                                           \
+#define LAZULI_UNARY(struct_name, function, public_name, opcode, accepts, ...)   \
+  Tensor function(const Operand& x) {                                            \
+    if (NeedsDefault(Accepts::accepts, x) && x.tensor() != nullptr) [[unlikely]] \
+      return Record(struct_name{}, InDefault(x, *x.tensor()));                   \
+    return Record(struct_name{}, x);                                             \
   }
 #include "lazy/ops/functions/unary.def"
 #undef LAZULI_UNARY
-#define LAZULI_BINARY(struct_name, function, public_name, opcode, accepts, ...)              \
-  Tensor function(const Operand& x, const Operand& y) {                                      \
-    if (NeedsDefault(Accepts::accepts, x) && NeedsDefault(Accepts::accepts, y)) [[unlikely]] \
-      return Record(struct_name{}, InDefault(x), InDefault(y));                              \
-    return Record(struct_name{}, x, y);                                                      \
+#define LAZULI_BINARY(struct_name, function, public_name, opcode, accepts, ...)                \
+  Tensor function(const Operand& x, const Operand& y) {                                        \
+    if (NeedsDefault(Accepts::accepts, x) && NeedsDefault(Accepts::accepts, y)) [[unlikely]] { \
+      const Tensor* const tensor = x.tensor() != nullptr ? x.tensor() : y.tensor();            \
+      if (tensor != nullptr)                                                                   \
+        return Record(struct_name{}, InDefault(x, *tensor), InDefault(y, *tensor));            \
+    }                                                                                          \
+    return Record(struct_name{}, x, y);                                                        \
   }
 #include "lazy/ops/functions/binary.def"
 #undef LAZULI_BINARY

@@ -193,6 +193,15 @@ def test_training_takes_memory_that_is_linear_in_the_length():
     peak(512)
 
 
+def test_values_without_elements_give_none():
+    q, k, v = (lz.ones(1, heads, n, width, device=DEVICE).double().requires_grad_() for heads, n, width in ((8, 3, 5), (4, 4, 5), (4, 4, 0)))
+    lz.sync()
+    y = attention(q, k, v, enable_gqa=True)
+    made = lz.autograd.grad(y, [q, k, v], lz.ones(1, 8, 3, 0, device=DEVICE).double())
+    assert y.tolist() == [[[[]] * 3] * 8]
+    assert [x.shape for x in made] == [(1, 8, 3, 5), (1, 4, 4, 5), (1, 4, 4, 0)] and not made[0].any() and not made[1].any()
+
+
 def test_operands_that_do_not_fit_are_refused():
     x = lz.ones(2, 3, 4)
     for other, message in ((lz.ones(2, 3, 5), "the last dims of query and key differ"), (lz.ones(3, 3, 4), "batch dims do not broadcast")):

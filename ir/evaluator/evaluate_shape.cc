@@ -7,6 +7,7 @@
 #include "ir/evaluator/dynamic_sizes.h"
 #include "ir/evaluator/internal.h"
 #include "ir/evaluator/strided.h"
+#include "ir/hlo/pads.h"
 
 namespace lazuli::hlo {
 namespace {
@@ -73,21 +74,16 @@ Literal Pad(const Instruction& instruction, const Literal& x, const Literal& val
   const int width = ByteWidth(x.shape().dtype());
   Literal result = Literal::Uninitialized(instruction.shape());
   Fill(width, value.raw(), result.shape().num_elements(), result.mutable_raw());
-  // Element i of a dimension goes to low + i * step, where that lies in the result.
   Dims counts, from_strides = ByteStrides(x.shape()), to_strides = ByteStrides(result.shape());
   const std::byte* from = x.raw();
   std::byte* to = result.mutable_raw();
   for (std::size_t d = 0; d < from_strides.size(); ++d) {
-    const int64_t low = attrs.low[d], step = (attrs.interior.empty() ? 0 : attrs.interior[d]) + 1;
-    const int64_t size = result.shape().dims()[d];
-    const int64_t first = low >= 0 ? 0 : (-low + step - 1) / step;
-    const int64_t end =
-        std::min(x.shape().dims()[d], size <= low ? 0 : (size - 1 - low) / step + 1);
-    if (end <= first) return result;
-    counts.push_back(end - first);
-    from += first * from_strides[d];
-    to += (low + first * step) * to_strides[d];
-    to_strides[d] *= step;
+    const KeptByPad kept(attrs, d, x.shape().dims()[d], result.shape().dims()[d]);
+    if (kept.count == 0) return result;
+    counts.push_back(kept.count);
+    from += kept.first * from_strides[d];
+    to += kept.at * to_strides[d];
+    to_strides[d] *= kept.step;
   }
   CopyStrided(width, counts, from, from_strides, to, to_strides);
   return result;

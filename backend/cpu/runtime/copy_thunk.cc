@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "ir/hlo/pads.h"
 #include "ir/support/metrics.h"
 #include "ir/support/parallel_for.h"
 #include "ir/support/str.h"
@@ -92,16 +93,11 @@ std::optional<CopyPiece> PadPiece(const hlo::Instruction& pad, BufferId source) 
   StridedElements from(operand), to(pad.shape());
   Dims dims(operand.dims().begin(), operand.dims().end());
   for (std::size_t d = 0; d < dims.size(); ++d) {
-    const int64_t step = attrs.interior[d] + 1;
-    // Elements first..last of the operand survive negative padding.
-    int64_t first = 0, last = dims[d] - 1;
-    if (attrs.low[d] < 0) first = (-attrs.low[d] + step - 1) / step;
-    const int64_t room = pad.shape().dim(static_cast<int64_t>(d)) - 1 - attrs.low[d];
-    last = room < 0 ? -1 : std::min(last, room / step);
-    dims[d] = std::max<int64_t>(0, last - first + 1);
-    from.offset += first * from.strides[d];
-    to.offset += (attrs.low[d] + first * step) * to.strides[d];
-    to.strides[d] *= step;
+    const hlo::KeptByPad kept(attrs, d, dims[d], pad.shape().dim(static_cast<int64_t>(d)));
+    dims[d] = kept.count;
+    from.offset += kept.first * from.strides[d];
+    to.offset += kept.at * to.strides[d];
+    to.strides[d] *= kept.step;
   }
   if (std::find(dims.begin(), dims.end(), 0) != dims.end()) return std::nullopt;
   return Piece(source, operand.dtype(), {dims.data(), dims.size()}, from, to);

@@ -6,6 +6,7 @@
 
 #include "backend/npu/compiler/lowering.h"
 #include "ir/evaluator/kernels.h"
+#include "ir/hlo/pads.h"
 #include "ir/types/leaves.h"
 
 namespace lazuli::npu {
@@ -77,19 +78,14 @@ void Lowering::LowerPad(const hlo::Instruction& i) {
   View part = ValueOf(*i.operand(0)), target = result;
   bool covers = true, empty = part.elements() == 0;
   for (std::size_t d = 0; d < part.dims.size() && !empty; ++d) {
-    const int64_t step = attrs.interior[d] + 1, size = result.dims[d];
-    // Of the elements those that stay: the first at or behind 0, the last before the end.
-    const int64_t first = attrs.low[d] < 0 ? (-attrs.low[d] + step - 1) / step : 0;
-    const int64_t room = size - attrs.low[d];
-    const int64_t last = std::min(part.dims[d], room > 0 ? (room + step - 1) / step : 0);
-    empty = last <= first;
+    const hlo::KeptByPad kept(attrs, d, part.dims[d], result.dims[d]);
+    empty = kept.count == 0;
     if (empty) break;
-    part.offset += first * part.strides[d];
-    part.dims[d] = last - first;
-    target.offset += (attrs.low[d] + first * step) * target.strides[d];
-    target.strides[d] *= step;
-    target.dims[d] = part.dims[d];
-    covers = covers && part.dims[d] == size;
+    part.offset += kept.first * part.strides[d];
+    target.offset += kept.at * target.strides[d];
+    target.strides[d] *= kept.step;
+    part.dims[d] = target.dims[d] = kept.count;
+    covers = covers && kept.count == result.dims[d];
   }
   if (empty || !covers) FillWith(ValueOf(*i.operand(1)), result);
   if (!empty) EmitMove(part, target, b_);

@@ -82,5 +82,19 @@ TEST(EdgesTest, OfNoFeaturesThereMayBeAnyNumberOfGroups) {
   }
 }
 
+TEST(EdgesTest, BehindAnOnlyElementAnyNumberOfOthersIsInside) {
+  for (const char* const platform : kPlatforms) {
+    const auto run = RunOn(platform, R"(
+        ENTRY e {
+          x = s32[1] constant({7})
+          zero = s32[] constant(0)
+          ROOT y = s32[3] pad(x, zero), padding=1_1_9223372036854775806
+        })",
+                           {}, {.op_filter = false});
+    ASSERT_TRUE(run.ok()) << run.status();
+    EXPECT_THAT(run->outputs[0].data<int32_t>(), ElementsAre(0, 7, 0)) << platform;
+  }
+}
+
 }  // namespace
 }  // namespace lazuli

@@ -220,6 +220,8 @@ def test_options_of_printing_are_numbers(option):
 def test_sizes_that_no_tensor_has_are_refused_at_once():
     with pytest.raises(ValueError, match=r"^pixel_shuffle: takes .* not f32\[1,4,2,2\] for 4294967296"):
         lz.pixel_shuffle(lz.ones(1, 4, 2, 2), 2**32)
+    with pytest.raises(ValueError, match=r"^resize_: f32\[9223372036854775807,0\] is larger than"):
+        lz.ones(3).resize_((2**63 - 1, 0))
     # No index is one of nothing; whether anybody wants a gradient does not matter.
     nothing, index, source = lz.zeros(0, 3), lz.zeros(2, 1, dtype=lz.int64) * 1, lz.ones(2, 1, requires_grad=True)
     for call in (lambda: nothing.scatter_add(0, index, source), lambda: nothing.gather(0, index), lambda: nothing[index.flatten()],

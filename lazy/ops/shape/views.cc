@@ -444,6 +444,7 @@ Tensor ResizeInPlace(const Tensor& x, absl::Span<const int64_t> size) {
     if (n < 0 || __builtin_mul_overflow(count, n, &count))
       ThrowRecordError(kOp, InvalidArgument("(", Join(size, ", "), ") are not sizes"));
   }
+  CheckShape(kOp, size, x.dtype());
   if (x.shape().dims() == size) return x;
   const GradModeGuard no_grad(false);
   const int64_t offset = GeometryOf(x).offset;

@@ -53,17 +53,17 @@ def runs():
 
 
 def refused(what):
-    """The message of a program that was refused, although its calls were taken; None if it ran, or failed by its data."""
+    """The message of a program that was refused, although its calls were taken; None if it ran, "" if it failed by its data."""
     before = runs()
     try:
         what()
         lz.sync(True)
     except (surface.NotFitting, MemoryError):
-        return None
+        return ""
     except Exception as error:
-        if any(words in str(error) for words in OF_BACKWARD):
-            return None
-        return None if runs() > before else f"{type(error).__name__}: {error}"
+        if runs() > before or any(words in str(error) for words in OF_BACKWARD):
+            return ""
+        return f"{type(error).__name__}: {error}"
     return None
 
 

@@ -233,6 +233,7 @@ def test_sizes_that_no_tensor_has_are_refused_at_once():
     with pytest.raises(ValueError, match=r"^to: f64\[17179869184,10\] is larger than"):
         lz.ones(2**34, 10, dtype=lz.uint8).to(lz.float64)
     # Nothing counts to a size.
+    assert lz.triu_indices(2**31, 2).tolist() == [[0, 0, 1], [0, 1, 1]] and lz.tril_indices(2, 2**31).tolist() == [[0, 1, 1], [0, 0, 1]]
     interpolate = lz.nn.functional.interpolate
     assert interpolate(lz.ones(1, 1, 2), size=2**36).shape == (1, 1, 2**36)
     with pytest.raises(ValueError, match=r"^interpolate: takes at most \d+ weights for a dim, and 4 are wanted for each of the 1099511627776"):

@@ -77,6 +77,12 @@ Tensor TriangleIndices(FunctionName op, int64_t rows, int64_t columns, bool lowe
         op, InvalidArgument("row and col must not be negative, are ", rows, " and ", columns));
   const FunctionScope function(op);
   offset = std::clamp(offset, -rows, columns);
+  // Behind these there are none.
+  if (lower) {
+    columns = std::min(columns, rows + offset);
+  } else {
+    rows = std::min(rows, columns - offset);
+  }
   const Tensor row = Reshape(Arange(rows, DType::kS64, device), {rows, 1});
   const Tensor column = Arange(columns, DType::kS64, device) - static_cast<double>(offset);
   const Tensor mask = lower ? Le(column, row) : Ge(column, row);

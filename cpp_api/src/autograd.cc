@@ -7,6 +7,7 @@
 #include <cxxabi.h>
 
 #include "cpp_api/src/operands.h"
+#include "cpp_api/src/tensor_lists.h"
 #include "lazy/autograd/backward.h"
 #include "lazy/autograd/checkpoint.h"
 #include "lazy/autograd/custom.h"
@@ -14,18 +15,6 @@
 
 namespace lazuli {
 namespace {
-
-// Undefined ones stay so.
-lazy::Tensors Unwrapped(const std::vector<Tensor>& tensors) {
-  lazy::Tensors result;
-  for (const Tensor& t : tensors) result.push_back(TensorAccess::Unwrap(t));
-  return result;
-}
-std::vector<Tensor> Wrapped(absl::Span<const lazy::Tensor> tensors) {
-  std::vector<Tensor> result;
-  for (const lazy::Tensor& t : tensors) result.push_back(TensorAccess::Wrap(t));
-  return result;
-}
 
 // "Exp" of typeid(Exp).name().
 std::string ClassName(const char* mangled) {

@@ -4,6 +4,7 @@
 
 #include "cpp_api/src/autocast.h"
 #include "cpp_api/src/facade.h"
+#include "cpp_api/src/tensor_lists.h"
 #include "ir/support/flags.h"
 #include "lazuli/internal/host_action.h"
 #include "lazy/execution/replay_cache.h"
@@ -78,10 +79,7 @@ std::vector<Tensor> CallCache::Call(const std::vector<Tensor>& arguments,
   std::vector<Tensor> given;
   const auto call = [&] {
     given = function();
-    lazy::Tensors results;
-    results.reserve(given.size());
-    for (const Tensor& result : given) results.push_back(TensorAccess::Unwrap(result));
-    return results;
+    return Unwrapped(given);
   };
   lazy::Tensors results;
   try {
@@ -91,10 +89,7 @@ std::vector<Tensor> CallCache::Call(const std::vector<Tensor>& arguments,
   } catch (const lazy::StatusError& error) {
     Rethrow(error.status(), impl_->site);
   }
-  std::vector<Tensor> wrapped;
-  wrapped.reserve(results.size());
-  for (lazy::Tensor& result : results) wrapped.push_back(TensorAccess::Wrap(std::move(result)));
-  return wrapped;
+  return Wrapped(std::move(results));
 }
 
 std::string CallCache::Explain() const {

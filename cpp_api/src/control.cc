@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "cpp_api/src/facade.h"
+#include "cpp_api/src/tensor_lists.h"
 #include "lazy/control/associative.h"
 #include "lazy/control/branches.h"
 #include "lazy/control/loops.h"
@@ -24,18 +25,12 @@ lazy::Tensors UnwrapAll(const char* function, const std::vector<Tensor>& tensors
   return all;
 }
 
-std::vector<Tensor> WrapAll(absl::Span<const lazy::Tensor> tensors) {
-  std::vector<Tensor> all;
-  for (const lazy::Tensor& tensor : tensors) all.push_back(TensorAccess::Wrap(tensor));
-  return all;
-}
-
 // A function of the user's, in which ops have lines of their own.
 template <class F>
 auto OfUser(const char* function, F call) {
   return [function, call = std::move(call)](absl::Span<const lazy::Tensor> in) {
     const lazy::SiteOverride none(ir::kNoSite);
-    return UnwrapAll(function, call(WrapAll(in)));
+    return UnwrapAll(function, call(Wrapped(in)));
   };
 }
 
@@ -175,7 +170,7 @@ std::vector<Tensor> while_loop(const std::function<Tensor(const std::vector<Tens
     const lazy::Tensors carried = UnwrapAll(kName, init);
     const auto more =
         OfUser(kName, [&](const std::vector<Tensor>& in) { return ListOf(cond(in)); });
-    return WrapAll(
+    return Wrapped(
         lazy::WhileLoop(kName, carried, DeviceOf({&carried}), more, OfUser(kName, body)));
   });
 }
@@ -199,7 +194,7 @@ std::vector<Tensor> fori_loop(
     const auto step = OfUser(kName, [&](const std::vector<Tensor>& in) {
       return body(in[0], {in.begin() + 1, in.end()});
     });
-    return WrapAll(lazy::ForLoop(
+    return Wrapped(lazy::ForLoop(
         {kName, ToBound(lower, device), ToBound(upper, device), carried, device}, step));
   });
 }
@@ -221,7 +216,7 @@ Scanned scan(
   return Call(loc, [&] {
     const auto [results, carried] = ScanLists("scan", f, init, xs, options);
     const absl::Span<const lazy::Tensor> all = results;
-    return Scanned{WrapAll(all.first(carried)), WrapAll(all.subspan(carried))};
+    return Scanned{Wrapped(all.first(carried)), Wrapped(all.subspan(carried))};
   });
 }
 
@@ -244,7 +239,7 @@ std::vector<Tensor> map(const TensorsFunction& f, const std::vector<Tensor>& xs,
     const auto step = [&](const std::vector<Tensor>&, const std::vector<Tensor>& x) {
       return Scanned{{}, f(x)};
     };
-    return WrapAll(ScanLists("map", step, {}, xs, {}).first);
+    return Wrapped(ScanLists("map", step, {}, xs, {}).first);
   });
 }
 
@@ -271,13 +266,13 @@ std::vector<Tensor> associative_scan(const CombineFunction& f, const std::vector
     const auto combine = [&](absl::Span<const lazy::Tensor> left,
                              absl::Span<const lazy::Tensor> right) {
       const lazy::SiteOverride none(ir::kNoSite);
-      return UnwrapAll(kName, f(WrapAll(left), WrapAll(right)));
+      return UnwrapAll(kName, f(Wrapped(left), Wrapped(right)));
     };
     lazy::Tensors results = lazy::AssociativeScan(kName, given, dim, combine);
     if (options.reverse) {
       for (lazy::Tensor& result : results) result = lazy::Flip(result, {dim});
     }
-    return WrapAll(results);
+    return Wrapped(results);
   });
 }
 
@@ -296,7 +291,7 @@ std::vector<Tensor> cond(const Tensor& pred, const TensorsFunction& true_fn,
                          SourceLocation loc) {
   Initialize();
   return Call(loc, [&] {
-    return WrapAll(
+    return Wrapped(
         ChooseOf("cond", ToIndex(pred), {"true_fn", "false_fn"}, {true_fn, false_fn}, operands));
   });
 }
@@ -318,7 +313,7 @@ std::vector<Tensor> switch_case(const Tensor& index, const std::vector<TensorsFu
     if (branches.empty()) lazy::ThrowRecordError(kName, ir::InvalidArgument("there is no branch"));
     std::vector<std::string> names;
     for (std::size_t i = 0; i < branches.size(); ++i) names.push_back(ir::Str("branch ", i));
-    return WrapAll(ChooseOf(kName, ToIndex(kName, index, branches.size()), std::move(names),
+    return Wrapped(ChooseOf(kName, ToIndex(kName, index, branches.size()), std::move(names),
                             branches, operands));
   });
 }

@@ -1,9 +1,10 @@
-// Functions whose derivatives their user writes, and what changes how others are differentiated.
+// custom_jvp() and custom_vjp(), whose rules the user writes; stop_gradient() and remat().
 #include <algorithm>
 #include <string>
 #include <utility>
 
 #include "cpp_api/src/facade.h"
+#include "cpp_api/src/tensor_lists.h"
 #include "lazuli/autograd.h"
 #include "lazuli/func.h"
 #include "lazuli/ops.h"
@@ -15,17 +16,6 @@ namespace lazuli::func {
 namespace {
 
 using Tensors = std::vector<Tensor>;
-
-lazy::Tensors UnwrapArguments(const Tensors& tensors) {
-  lazy::Tensors all;
-  for (const Tensor& tensor : tensors) all.push_back(TensorAccess::Unwrap(tensor));
-  return all;
-}
-Tensors WrapResults(absl::Span<const lazy::Tensor> tensors) {
-  Tensors all;
-  for (const lazy::Tensor& tensor : tensors) all.push_back(TensorAccess::Wrap(tensor));
-  return all;
-}
 
 bool HasTangent(const Tensor& x) {
   return x.defined() && (x.is_floating_point() || x.is_complex());
@@ -50,19 +40,19 @@ using RuleGradients = std::function<Tensors(const Tensors& saved, const Tensors&
 
 void GiveRuleHistory(const char* name, const Tensors& arguments, const Tensors& saved,
                      Tensors& results, RuleGradients gradients) {
-  const lazy::Tensors inputs = UnwrapArguments(arguments);
+  const lazy::Tensors inputs = Unwrapped(arguments);
   const auto call = [gradients = std::move(gradients)](const lazy::CustomNode& node,
                                                        absl::Span<const lazy::Tensor> dys) {
     const lazy::SiteOverride none(ir::kNoSite);  // what it records has lines of its own
-    return UnwrapArguments(gradients(WrapResults(node.Saved()), WrapResults(dys)));
+    return Unwrapped(gradients(Wrapped(node.Saved()), Wrapped(dys)));
   };
   const auto node = ir::MakeIntrusive<lazy::CustomNode>(name, inputs, call);
   std::vector<lazy::CustomNode::Result> kinds;
   for (const Tensor& result : results)
     kinds.push_back({.dirty = false, .differentiable = HasTangent(result)});
-  lazy::Tensors made = UnwrapArguments(results);
-  node->Finish(inputs, absl::MakeSpan(made), kinds, UnwrapArguments(saved));
-  results = WrapResults(made);
+  lazy::Tensors made = Unwrapped(results);
+  node->Finish(inputs, absl::MakeSpan(made), kinds, Unwrapped(saved));
+  results = Wrapped(made);
 }
 
 // The transpose of the rule, which is linear in the tangents.

@@ -1,6 +1,7 @@
 #include "lazuli/debug.h"
 
 #include "cpp_api/src/facade.h"
+#include "cpp_api/src/tensor_lists.h"
 #include "ir/support/flags.h"
 #include "ir/support/metrics.h"
 #include "lazy/debug/graph_text.h"
@@ -37,11 +38,7 @@ namespace debug {
 namespace {
 
 std::string Graph(const std::vector<Tensor>& tensors, lazy::GraphFormat format) {
-  return Call(SourceLocation(), [&] {
-    lazy::Tensors unwrapped;
-    for (const Tensor& tensor : tensors) unwrapped.push_back(TensorAccess::Unwrap(tensor));
-    return lazy::PendingGraph(unwrapped, format);
-  });
+  return Call(SourceLocation(), [&] { return lazy::PendingGraph(Unwrapped(tensors), format); });
 }
 
 // The node that computes the tensor, while nobody changes its context.

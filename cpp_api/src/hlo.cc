@@ -10,6 +10,7 @@
 
 #include "cpp_api/src/facade.h"
 #include "cpp_api/src/hlo_access.h"
+#include "cpp_api/src/tensor_lists.h"
 #include "ir/evaluator/custom_calls.h"
 #include "ir/hlo/clone.h"
 #include "ir/hlo/dump/module_dump.h"
@@ -283,12 +284,8 @@ std::vector<Tensor> HloModule::call(const std::vector<Tensor>& arguments,
                                     SourceLocation loc) const {
   Initialize();
   return Call(loc, [&] {
-    lazy::Tensors in;
-    for (const Tensor& argument : arguments) in.push_back(TensorAccess::Unwrap(argument));
-    std::vector<Tensor> results;
-    for (lazy::Tensor& result : lazy::Call(impl_->program, in, DeviceAccess::Unwrap(Device())))
-      results.push_back(TensorAccess::Wrap(std::move(result)));
-    return results;
+    return Wrapped(
+        lazy::Call(impl_->program, Unwrapped(arguments), DeviceAccess::Unwrap(Device())));
   });
 }
 

@@ -12,6 +12,7 @@
 #include "absl/strings/str_replace.h"
 
 #include "cpp_api/src/hlo_access.h"
+#include "cpp_api/src/tensor_lists.h"
 #include "ir/evaluator/custom_calls.h"
 #include "ir/hlo/text/attr_text.h"
 #include "ir/hlo/text/parser.h"
@@ -126,13 +127,9 @@ IrShapes InputShapes(std::string_view op, const std::vector<Tensor>& inputs) {
 // Calls a program of one call as an op, and leaves out what shows that an effect is done.
 std::vector<Tensor> RecordCall(const lazy::ProgramPtr& program, const std::vector<Tensor>& inputs,
                                lazy::CallForm form, bool has_effects) {
-  lazy::Tensors in;
-  for (const Tensor& input : inputs) in.push_back(TensorAccess::Unwrap(input));
   form.kind = lazy::CallForm::Kind::kOp;
-  std::vector<Tensor> results;
-  for (lazy::Tensor& result :
-       lazy::Call(program, in, DeviceAccess::Unwrap(Device()), std::move(form)))
-    results.push_back(TensorAccess::Wrap(std::move(result)));
+  std::vector<Tensor> results = Wrapped(
+      lazy::Call(program, Unwrapped(inputs), DeviceAccess::Unwrap(Device()), std::move(form)));
   if (has_effects) results.pop_back();
   return results;
 }
@@ -193,8 +190,7 @@ void CheckResults(const std::vector<Tensor>& results, const IrShapes& samples, i
 
 // Whether the call has to be differentiable.
 bool WantGradient(const std::vector<Tensor>& inputs) {
-  lazy::Tensors all;
-  for (const Tensor& input : inputs) all.push_back(TensorAccess::Unwrap(input));
+  const lazy::Tensors all = Unwrapped(inputs);
   return lazy::WantsGrad(std::vector<lazy::Operand>(all.begin(), all.end()));
 }
 
@@ -667,24 +663,16 @@ std::vector<Tensor> composite(
   return Call(loc, [&] {
     if (name.empty()) throw lazy::StatusError(ir::InvalidArgument("composite: it has no name"));
     InputShapes(name, arguments);  // all are defined
-    lazy::Tensors operands;
-    for (const Tensor& argument : arguments) operands.push_back(TensorAccess::Unwrap(argument));
+    const lazy::Tensors operands = Unwrapped(arguments);
     const auto record = [&](absl::Span<const lazy::Tensor> given) {
       const lazy::SiteOverride none(ir::kNoSite);
-      std::vector<Tensor> inputs;
-      for (const lazy::Tensor& tensor : given) inputs.push_back(TensorAccess::Wrap(tensor));
-      const std::vector<Tensor> made = function(inputs);
+      const std::vector<Tensor> made = function(Wrapped(given));
       InputShapes(name, made);
-      lazy::Tensors results;
-      for (const Tensor& result : made) results.push_back(TensorAccess::Unwrap(result));
-      return results;
+      return Unwrapped(made);
     };
     const backend::Device device =
         operands.empty() ? DeviceAccess::Unwrap(Device()) : operands[0].device();
-    std::vector<Tensor> results;
-    for (lazy::Tensor& result : lazy::Composite(name, operands, device, record))
-      results.push_back(TensorAccess::Wrap(std::move(result)));
-    return results;
+    return Wrapped(lazy::Composite(name, operands, device, record));
   });
 }
 
@@ -692,12 +680,7 @@ std::vector<Tensor> optimization_barrier(const std::vector<Tensor>& tensors, Sou
   Initialize();
   return Call(loc, [&] {
     InputShapes("optimization_barrier", tensors);
-    lazy::Tensors in;
-    for (const Tensor& tensor : tensors) in.push_back(TensorAccess::Unwrap(tensor));
-    std::vector<Tensor> results;
-    for (lazy::Tensor& result : lazy::Barrier(in, {}))
-      results.push_back(TensorAccess::Wrap(std::move(result)));
-    return results;
+    return Wrapped(lazy::Barrier(Unwrapped(tensors), {}));
   });
 }
 

@@ -86,8 +86,7 @@ std::string WithPlanAsComments(const std::string& text) {
 
 // Of XLA_DUMP_POST_OPTIMIZATIONS: compiles once more.
 absl::StatusOr<std::string> OptimizedHlo(const SyncEvent& event) {
-  LAZULI_ASSIGN_OR_RETURN(backend::CompileOptions options, CompileOptionsFor(event.device));
-  options.is_part = true;  // as the sync's own
+  LAZULI_ASSIGN_OR_RETURN(const backend::CompileOptions options, SyncOptionsFor(event.device));
   LAZULI_ASSIGN_OR_RETURN(lowering::EmittedModule emitted, EmitTrace(event.trace, event.name));
   LAZULI_ASSIGN_OR_RETURN(const backend::ExecutablePtr executable,
                           event.device.client->Compile(std::move(emitted.module), options));

@@ -202,6 +202,12 @@ absl::StatusOr<backend::CompileOptions> CompileOptionsFor(backend::Device device
   return options;
 }
 
+absl::StatusOr<backend::CompileOptions> SyncOptionsFor(backend::Device device) {
+  LAZULI_ASSIGN_OR_RETURN(backend::CompileOptions options, CompileOptionsFor(device));
+  options.is_part = true;
+  return options;
+}
+
 absl::StatusOr<lowering::EmittedModule> EmitTrace(
     const Trace& trace, std::string name, std::vector<hlo::Alias> aliases,
     std::optional<lowering::EmitSignature> signature) {

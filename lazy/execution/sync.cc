@@ -185,8 +185,7 @@ void ContextSync::LocateChecks() {
 
 absl::StatusOr<CachedProgramPtr> ContextSync::ProgramFor(backend::Device device) {
   Trace& trace = state_.trace;
-  LAZULI_ASSIGN_OR_RETURN(backend::CompileOptions options, CompileOptionsFor(device));
-  options.is_part = true;
+  LAZULI_ASSIGN_OR_RETURN(const backend::CompileOptions options, SyncOptionsFor(device));
   uint64_t hash = 0;
   CachedProgramPtr program = FindProgram(trace, device, options, state_.key, hash);
   LocateChecks();

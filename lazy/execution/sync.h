@@ -21,6 +21,8 @@ void InitializeExecution();
 // How programs of the device are compiled, as flags, threads and the passes of every program are
 // now. All of it is in their keys.
 absl::StatusOr<backend::CompileOptions> CompileOptionsFor(backend::Device device);
+// The same for a program that a sync compiles, which is a part of what is recorded.
+absl::StatusOr<backend::CompileOptions> SyncOptionsFor(backend::Device device);
 
 // The module for a trace, as sync would compile it: what dumps show. `aliases` say which outputs
 // update which data leaves; with a signature, which parameters of it.

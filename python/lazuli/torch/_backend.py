@@ -15,7 +15,8 @@ from lazuli.torch import _pools, _random, _recurrent, _rows
 from lazuli.torch._aliases import guarded, keep_what_is_written_to
 from lazuli.torch._program import Partial, Program, refusals
 
-# Of all programs of a graph, one for each set of sizes it is called with: about a gigabyte.
+# A graph keeps one program per set of sizes. Together they have at most so many nodes, which take
+# about a gigabyte; but a graph always keeps so many programs.
 MAX_NODES, LEAST_PROGRAMS = 250_000, 16
 
 

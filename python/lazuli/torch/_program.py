@@ -84,7 +84,7 @@ def inverse(order):
 
 
 class _Facts:
-    """What recording a node asks of torch, and no size changes."""
+    """What torch says of a node. It is the same for all sizes, so it is asked once."""
 
     __slots__ = ("inputs", "is_taken", "meets_numbers", "place", "rank_and_dtype")
 
@@ -95,15 +95,15 @@ class _Facts:
         self.is_taken = False  # whether lazuli can read its inputs, once that was looked at
         self.meets_numbers = any(isinstance(n.meta.get("val"), (torch.SymFloat, torch.SymInt))
                                  for n in self.inputs)
-        self.rank_and_dtype = ((meta.dim(), getattr(lz, str(meta.dtype)[len("torch."):], None))
-                               if isinstance(meta, torch.Tensor) else None)
+        self.rank_and_dtype = ((meta.dim(), _rows.dtype_of(meta.dtype)) if _rows.takes(meta)
+                               else None)
 
 
 class Recorder:
     """Records the nodes of a graph.
 
-    What lazuli refuses is kept in `refused`, and goes on as zeros. `facts` are those of nodes that
-    were recorded before, for other sizes.
+    What lazuli refuses is kept in `refused`, and goes on as zeros. `facts` has the _Facts of nodes
+    that were recorded before, for other sizes.
     """
 
     def __init__(self, graph, dynamic, writes=(), facts=None):
@@ -463,7 +463,8 @@ class Program:
         results = [torch.utils.dlpack.from_dlpack(c)
                    for c in _run_on_memory(self.executable, addresses, self.updates)]
         for i, order in self.permuted:
-            # As a view it could not be written to: autograd would have it of a function.
+            # Without .data it would be a view that a function made, and autograd refuses writes to
+            # such views.
             results[i] = results[i].permute(order).data
         for i, result in self.copies:
             arguments[i].copy_(results[result])

@@ -409,7 +409,7 @@ def _home_of(name):
 
 @functools.cache
 def _defaults(target):
-    """(has it one, the default) of each positional argument of torch's."""
+    """For each positional argument of torch's function: (whether it has a default, the default)."""
     return [(a.has_default_value(), a.default_value if a.has_default_value() else None)
             for a in target._schema.arguments if not a.kwarg_only]
 
@@ -430,7 +430,7 @@ def _same_name(name, target, arguments, keywords):
 
 @functools.cache
 def _has_arguments(function, count, names):
-    """The error of a function that has not so many arguments and these keywords, or None."""
+    """None if the function takes so many arguments and these keywords, else the TypeError."""
     try:
         inspect.signature(function).bind(*[None] * count, **dict.fromkeys(names))
     except TypeError as error:

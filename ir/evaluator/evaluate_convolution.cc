@@ -102,7 +102,7 @@ void Convolve(const Problem& p, const T* input, const T* kernel, T* output) {
 }  // namespace
 
 absl::StatusOr<Literal> EvaluateConvolution(const Instruction& instruction, Operands operands) {
-  // Of no features there may be any number of groups.
+  // If there are no features, the attributes may ask for any number of groups.
   if (instruction.shape().num_elements() == 0) return Literal(instruction.shape());
   const auto& attrs = instruction.attrs_as<ConvolutionAttrs>();
   const ConvDims& dims = attrs.dim_labels;

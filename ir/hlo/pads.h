@@ -8,8 +8,9 @@
 
 namespace lazuli::hlo {
 
-// Elements `first` to `first + count - 1` of a dim lie in the result, `step` apart from `at` on. With
-// negative padding not all do; the step from an only element is 1, whatever the attribute says.
+// Which elements of a dim a pad keeps, and where: `count` elements from `first` on go to positions
+// `at`, `at + step`, ... of the result. Negative padding drops the others. If fewer than two are kept,
+// `step` is 1, because the interior padding may be too large to compute with.
 struct KeptByPad {
   KeptByPad(const PadAttrs& attrs, std::size_t d, int64_t size, int64_t result_size)
       : step((attrs.interior.empty() ? 0 : attrs.interior[d]) + 1) {

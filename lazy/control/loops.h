@@ -19,7 +19,7 @@ struct ScanArguments {
   Tensors init, xs;
   int64_t count;  // of the elements of each of xs
   bool reverse = false;
-  int64_t every = 1;  // steps, whose carried tensors are kept for backward (scan_blocks.h)
+  int64_t every = 1;  // backward gets the carried tensors of every such step (scan_blocks.h)
   backend::Device device;
 };
 Tensors Scan(const ScanArguments& arguments, TracedFunction function);

@@ -38,7 +38,7 @@ Dims WithFront(std::initializer_list<int64_t> front, absl::Span<const int64_t> r
   return dims;
 }
 
-// A scan in parts of equal length, and one part more for the steps that are left.
+// A scan in blocks of equal length, and one shorter block if the steps do not fill the last one.
 class Blocks {
  public:
   Blocks(const TracedScan& scan, const ScanTensors& given, int64_t every)

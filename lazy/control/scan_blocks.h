@@ -1,8 +1,9 @@
-// A scan that keeps the carried tensors of every so many steps for its gradient, not those of each.
+// A scan that keeps the carried tensors of every k-th step for its gradient, instead of every step's.
 //
-// It is a scan of blocks of steps. A block keeps what the first of its steps was given, and backward
-// goes through the block again before it differentiates the steps: once more each, and with memory for
-// all blocks and the steps of one. Values are those of the scan itself, with its random numbers.
+// It is a scan over blocks of k steps. For its gradient it keeps the tensors that the first step of
+// each block was given. Backward runs the steps of a block again before it differentiates them, so
+// each step runs once more, and there is memory for one step of each block and for the steps of one
+// block. The values and random numbers are those of the plain scan.
 #pragma once
 
 #include <cstdint>
@@ -11,7 +12,8 @@
 
 namespace lazuli::lazy {
 
-// RunScan() of a scan that is no derivative, in blocks of `every` steps, and the steps that are left.
+// Gives the results of RunScan(), in blocks of `every` steps and one shorter block if they do not fill
+// the last one. The scan must not be the derivative of another scan.
 Tensors RunScanInBlocks(const TracedScan& scan, const ScanTensors& given, int64_t every);
 
 }  // namespace lazuli::lazy

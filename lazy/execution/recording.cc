@@ -436,7 +436,7 @@ absl::StatusOr<std::unique_ptr<Recipe>> Recording::Finish(absl::Span<const Tenso
   for (std::size_t i = 0; i < results.size() && !is_refused(); ++i) {
     if (!results[i].defined() || !RequiresGrad(*results[i].impl())) continue;
     RefuseAt(Str("returns a tensor that requires a gradient, result ", i,
-                 ", and what is replayed has no history; compile the whole step, or call it under "
+                 ", and a replayed call has no history; compile the whole step, or call it under "
                  "no_grad"),
              HasHistory(*results[i].impl()) ? results[i].impl()->autograd()->grad_fn->site()
                                             : CurrentSite());

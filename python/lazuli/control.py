@@ -92,7 +92,8 @@ def _same(name, what, made, wanted, place):
 
 
 def _anew(name, what, function, made, carry, place):
-    """What a step makes of the carried tensors: a tree like theirs, of their shapes and dtypes."""
+    """The tensors that a step returns as the next carry. Raises an error if the tree, a shape or a
+    dtype differs from the carry's."""
     tensors = _same(name, what, made, carry, place)
     for path, new, old in zip(carry.paths(), tensors, carry.tensors, strict=True):
         if path and (new.shape, new.dtype) != (old.shape, old.dtype):
@@ -176,8 +177,8 @@ def scan(f, init, xs=None, length=None, reverse=False, unroll=1, *, every=1):
     to the first, and results stay in the order of xs. unroll changes nothing.
 
     Differentiable: the carry of each step is kept for backward, which computes the rest of each
-    step again. With every=k backward finds the carry of every k-th step alone, and computes those
-    between them again: each step runs once more, and memory is for length / k + k of them.
+    step again. With every=k only the carry of every k-th step is kept, and backward computes those
+    between them again. Each step then runs once more, and memory is for length / k + k carries.
     """
     _function("scan", "f", f)
     _check_unroll("scan", unroll)
@@ -206,7 +207,7 @@ def _index(name, what, value):
 
 
 def _check_unroll(name, unroll):
-    """How often JAX writes out a step in its program: a bool, or a number of steps."""
+    """Checks JAX's argument, a bool or a number of steps, which lazuli does not need."""
     if not isinstance(unroll, bool) and _index(name, "unroll", unroll) < 0:
         raise ValueError(f"{name}: unroll must not be negative")
 
@@ -238,7 +239,7 @@ def map(f, xs, *, batch_size=None):
 
 
 def _map_batches(step, xs, size):
-    """map() of a function of lists that is batched: so many elements at a time, then the rest."""
+    """map() in steps of `size` elements, and one shorter step for the rest."""
     if size < 1:
         raise ValueError(f"map: batch_size must be 1 or more, not {size}")
     if not xs or any(x.dim() == 0 for x in xs):

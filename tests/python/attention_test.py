@@ -1,4 +1,4 @@
-"""scaled_dot_product_attention: the same bits wherever a sync falls and whatever else is read, by one kernel each way on the CPU."""
+"""scaled_dot_product_attention has the same bits wherever a sync falls and whatever else is read. On the CPU it is one kernel forward and one backward."""
 
 import itertools
 

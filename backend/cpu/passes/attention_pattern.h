@@ -84,8 +84,8 @@ std::optional<int64_t> CausalShift(const AttentionPattern& pattern, const Patter
 // What `weights` is part of. With `is_body`: of a fusion that was made of a pattern, whose largest
 // and divisor may be parameters, and whose root says what is wanted.
 std::optional<AttentionPattern> MatchAttention(hlo::Instruction* weights, bool is_body);
-// What a fusion's body computes that was made of a pattern and reads arrays where they lie: its
-// parameters. Nothing if it is not one.
+// The pattern in the body of a fusion that FuseAttention made, all of whose arrays are parameters of
+// the body. Nothing if the body has no such pattern.
 std::optional<AttentionPattern> MatchAttentionBody(const hlo::Computation& body);
 // Whether nothing else reads what would never be in memory.
 bool IsClosed(const AttentionPattern& pattern);

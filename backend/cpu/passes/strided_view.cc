@@ -58,7 +58,7 @@ std::optional<StridedView> Through(const Instruction& value, StridedView of) {
       break;
     }
     case Opcode::kReshape: {
-      if (value.shape().num_elements() == 0) return std::nullopt;  // of none, no order is kept
+      if (value.shape().num_elements() == 0) return std::nullopt;  // Regrouped() divides by sizes
       auto regrouped = Regrouped(of.axes, value.shape().dims());
       if (!regrouped) return std::nullopt;
       axes = *std::move(regrouped);

@@ -38,13 +38,16 @@ template <class V>
   Vector<uint16_t, kLanesOf<V>> narrow;
   std::memcpy(&narrow, from, sizeof narrow);
 #if defined(__x86_64__)
-  if constexpr (kLanesOf<V> > 4) {  // of the processors with AVX2: GCC 12 makes one for each lane
+  // GCC 12 would convert each lane by an instruction of its own. Processors with AVX2 convert all lanes
+  // by one.
+  if constexpr (kLanesOf<V> > 4) {
     asm("vcvtph2ps %1, %0" : "=v"(v) : "vm"(narrow));
     return;
   }
 #endif
-  // The exponent of an f16 is 112 less than that of the f32. Where it is the largest, of infinity and
-  // NaN, so is that of the f32; where it is 0, the number is what its fraction is above 2^-14.
+  // The exponent of an f32 is larger by 112 than that of the same f16. Infinity and NaN have the
+  // largest exponent in both. A subnormal f16 has the exponent 0; its f32 is made with the exponent 1,
+  // which adds 2^-14, and 2^-14 is subtracted.
   using Bits = Vector<uint32_t, kLanesOf<V>>;
   constexpr uint32_t kExponent = 0x0f800000, kBias = 112u << 23, kUnit = 1u << 23;
   const Bits wide = __builtin_convertvector(narrow, Bits);

@@ -69,8 +69,8 @@ struct ScanOptions {
   std::optional<std::int64_t> length =
       {};                // of the first dim of each of xs; needed if there are none
   bool reverse = false;  // from the last element to the first
-  // Backward finds the carried tensors of every so many steps, and computes those between them again:
-  // steps run once more each, with memory for length / every of them and for `every`.
+  // With `every` = k, backward gets the carried tensors of every k-th step, and computes those between
+  // them again. Each step then runs once more, and memory is for length / k + k steps.
   std::int64_t every = 1;
 };
 // f takes the carried tensors and an element of each of xs along its first dim; it gives the

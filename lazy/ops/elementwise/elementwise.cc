@@ -412,7 +412,7 @@ bool NeedsDefault(Accepts accepts, const Operand& x) {
   if (x.tensor() != nullptr && !x.tensor()->defined()) return false;  // which is refused later
   return !IsFloat(x.shape().dtype()) && !IsComplex(x.shape().dtype());
 }
-// On the device of the tensor that it is, or is beside.
+// The operand in the default dtype. A number goes to the device of the tensor beside it.
 Tensor InDefault(const Operand& x, const Tensor& beside) {
   return To(x.tensor() != nullptr ? *x.tensor() : Full({}, x.number(), beside.device()),
             DefaultFloat());

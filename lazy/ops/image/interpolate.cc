@@ -102,7 +102,7 @@ Tensor Cubic(const Tensor& x, const Resizing& r, bool align_corners) {
   return sum;
 }
 
-// Weights that are computed while the op is recorded lie in the host's memory.
+// Throws for more weights than the host should hold while the op is recorded.
 void CheckWeights(const Resizing& r, int64_t of_each) {
   constexpr int64_t kMost = int64_t{1} << 28;
   if (r.m <= kMost / of_each) return;

@@ -57,13 +57,13 @@ Dims AllDimsBut(int64_t dim, int64_t rank) {
   return dims;
 }
 
-// The index in at least 32 bits; positions outside of [0, n) fail the run. If there are none inside,
-// the call knows it.
+// The index in at least 32 bits. Positions outside of [0, n) fail the run; if n is 0, all are outside,
+// and the call fails.
 lowering::Op InRange(lowering::LoweringContext& c, std::string_view op, lowering::Op index,
                      int64_t n) {
   lowering::Builder& b = c.builder;
   if (n == 0 && index.shape().num_elements() > 0)
-    return b.Error(OutOfRange("index ", index.shape(), " is of a dim without elements"));
+    return b.Error(OutOfRange("index ", index.shape(), " selects from a dim without elements"));
   index = WideIndex(index);
   const lowering::Op bad = b.Binary(
       Opcode::kOr, b.Compare(ComparisonDirection::kLt, index, b.ZerosLike(index)),

@@ -77,7 +77,7 @@ Tensor TriangleIndices(FunctionName op, int64_t rows, int64_t columns, bool lowe
         op, InvalidArgument("row and col must not be negative, are ", rows, " and ", columns));
   const FunctionScope function(op);
   offset = std::clamp(offset, -rows, columns);
-  // Behind these there are none.
+  // Columns, or rows, from here on have no elements of the triangle.
   if (lower) {
     columns = std::min(columns, rows + offset);
   } else {

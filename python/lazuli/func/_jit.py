@@ -14,8 +14,8 @@ def jit(fun=None, /, *, static_argnums=None, static_argnames=None, donate_argnum
 
     Arguments that are not tensors are always static: other values are recorded anew. So
     static_argnums and static_argnames are only checked. Those at donate_argnums, and of
-    donate_argnames, are given up by each call: results may take their memory. What is left over
-    has no effect.
+    donate_argnames, are given up by each call: results may take their memory. keep_unused, device,
+    backend and inline have no effect.
     """
     options = {"static_argnums": static_argnums, "static_argnames": static_argnames,
                "donate_argnums": donate_argnums, "donate_argnames": donate_argnames}

@@ -228,8 +228,8 @@ def jacfwd(func, argnums=0, has_aux=False, *, randomness="error"):
 
 def hessian(func, argnums=0, has_aux=False):
     """The function that returns the second derivatives of func: [*output.shape, *x.shape, *y.shape]
-    for each two inputs x and y at argnums; with has_aux (derivatives, aux). It is jacrev(jacrev(func)), whose values are those of
-    jacfwd(jacrev(func))."""
+    for each two inputs x and y at argnums; with has_aux (derivatives, aux). It is
+    jacrev(jacrev(func)), whose values are those of jacfwd(jacrev(func))."""
     inner = _jacobian("hessian", func, argnums, has_aux, _by_rows)
     return _jacobian("hessian", inner, argnums, has_aux, _by_rows)
 

@@ -270,7 +270,8 @@ def _is_ours(error):
     """Whether an exception came through lazuli's compilers; else AOTAutograd, which calls them,
     cannot take the graph."""
     files = (f.f_code.co_filename for f, _ in traceback.walk_tb(error.__traceback__))
-    inside = itertools.dropwhile(lambda name: os.path.join("torch", "_functorch") not in name, files)
+    functorch = os.path.join("torch", "_functorch")
+    inside = itertools.dropwhile(lambda name: functorch not in name, files)
     return any(name.startswith(_HERE) for name in inside)
 
 

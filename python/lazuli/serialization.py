@@ -23,6 +23,7 @@ _OLD_TORCH = b"\x8a\nl\xfc\x9cF\xf9 j\xa8P\x19"
 # What a file is made of that nobody has to trust: modules and the names in them.
 _HARMLESS = {
     "lazuli": {"Size"}, "lazuli._tensor": {"_restore", "_dtype", "_device"},
+    "lazuli.serialization": {"_restore_view"},
     "collections": {"OrderedDict", "defaultdict", "Counter"},
     "builtins": {"set", "frozenset", "complex", "slice", "range", "bytearray", "bytes", "dict",
                  "list", "tuple", "int", "float", "bool", "str"},
@@ -45,18 +46,48 @@ def _is_path(f):
     return isinstance(f, (str, bytes, os.PathLike))
 
 
+def _restore_view(base, shape, strides, offset, parameter, requires_grad):
+    """A view of base that is a leaf."""
+    view = base.detach().as_strided(shape, strides, offset)
+    if parameter:
+        return _C.nn.Parameter(view, requires_grad)
+    return view.requires_grad_(requires_grad)
+
+
+class _Pickler(pickle.Pickler):
+    """Writes a view as its place in the tensor that it is a view of, so that both share memory when
+    they are loaded. (pickle itself writes values alone, as with PyTorch.)"""
+
+    def reducer_override(self, obj):
+        base = obj._base if isinstance(obj, Tensor) else None
+        if base is None or base.dtype != obj.dtype:
+            return NotImplemented
+        return (_restore_view,
+                (base, tuple(obj.shape), obj.stride(), obj.storage_offset(),
+                 isinstance(obj, _C.nn.Parameter), obj.requires_grad),
+                vars(obj) or None)
+
+
+def _dump(obj, file, pickle_module, protocol):
+    if pickle_module is pickle:
+        _Pickler(file, protocol).dump(obj)
+    else:
+        pickle_module.dump(obj, file, protocol=protocol)
+
+
 def save(obj, f, pickle_module=pickle, pickle_protocol=pickle.HIGHEST_PROTOCOL,
          _use_new_zipfile_serialization=True):
     """Writes obj to a path or a file that is open for bytes.
 
-    A path that exists holds the old file until the new one is whole. Raises OSError where it cannot
-    be written, and what pickling raises.
+    A path that exists holds the old file until the new one is whole. A tensor and its views share
+    memory after load(), too; in a safetensors file each tensor has its own. Raises OSError where it
+    cannot be written, and what pickling raises.
 
         lz.save({"model": net.state_dict(), "optimizer": optimizer.state_dict(), "epoch": 3},
                 "checkpoint.pt")
     """
     if not _is_path(f):
-        pickle_module.dump(obj, f, protocol=pickle_protocol)
+        _dump(obj, f, pickle_module, pickle_protocol)
         return
     if _is_flat(obj):
         _C.save_safetensors(obj, f)
@@ -64,12 +95,12 @@ def save(obj, f, pickle_module=pickle, pickle_protocol=pickle.HIGHEST_PROTOCOL,
     path = os.path.realpath(os.fsdecode(f))  # what a link leads to
     if os.path.exists(path) and not os.path.isfile(path):  # a device, or a pipe
         with open(path, "wb") as file:
-            pickle_module.dump(obj, file, protocol=pickle_protocol)
+            _dump(obj, file, pickle_module, pickle_protocol)
         return
     made = f"{path}.{os.getpid()}.new"
     try:
         with open(made, "wb") as file:
-            pickle_module.dump(obj, file, protocol=pickle_protocol)
+            _dump(obj, file, pickle_module, pickle_protocol)
         os.replace(made, path)
     except BaseException:
         if os.path.exists(made):

@@ -78,6 +78,32 @@ class Harmful:
         return os.mkdir, ("harm",)
 
 
+@pytest.mark.parametrize("views_alone", [False, True])
+def test_views_share_memory_again(tmp_path, views_alone):
+    x = lz.arange(6.).reshape(2, 3)
+    row = x[1].requires_grad_()
+    row.mark = "row"
+    saved = [row, x.t(), x.view(lz.int32)] + ([] if views_alone else [x])
+    lz.save(saved, tmp_path / "views.pt")
+    row, columns, bits, *_ = loaded = lz.load(tmp_path / "views.pt")
+    assert row.is_leaf and row.requires_grad and row.mark == "row"
+    assert bits.dtype == lz.int32 and bits[1, 0].item() == 0x40400000
+    with lz.no_grad():
+        row.zero_()
+    assert columns.tolist() == [[0, 0], [1, 0], [2, 0]]
+    assert all(x.tolist() == [[0, 1, 2], [0, 0, 0]] for x in loaded[3:])
+
+
+def test_a_view_that_its_tensor_has_no_room_for_is_damage(tmp_path):
+    x = lz.arange(6.)
+    lz.save([x[:5]], tmp_path / "view.pt", pickle_protocol=2)
+    whole = (tmp_path / "view.pt").read_bytes()
+    assert whole.count(b"K\x05\x85") == 1  # the dims of the view
+    (tmp_path / "view.pt").write_bytes(whole.replace(b"K\x05\x85", b"K\x07\x85"))
+    with pytest.raises(lz.InvalidArgumentError, match="view.pt is truncated or damaged: .*7"):
+        lz.load(tmp_path / "view.pt")
+
+
 def test_what_could_run_code_has_to_be_trusted(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     lz.save({"net": nn.Linear(2, 1), "x": lz.ones(1)}, "net.pt")

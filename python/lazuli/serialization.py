@@ -112,8 +112,28 @@ class _Untrusted(pickle.UnpicklingError):
     """What a file holds has to be trusted."""
 
 
-class _Unpickler(pickle.Unpickler):
-    """Makes tensors on a device and, unless the file is trusted, nothing that could run code."""
+class _Damaged(Exception):
+    """What is wrong with a file."""
+
+
+def _is_state_of(dtype, state):
+    """Whether NumPy writes this state of such a dtype, in some byte order."""
+    import numpy as np
+
+    try:
+        if dtype.kind in "mM":  # the unit is in the state alone
+            unit, count = state[8][1][:2]
+            dtype = np.dtype(f"{dtype.kind}8[{count}{unit.decode()}]")
+        return state == dtype.newbyteorder(state[1]).__reduce__()[2]
+    except Exception:  # what NumPy says of what a file holds can be any
+        return False
+
+
+class _Unpickler(pickle._Unpickler):
+    """Makes tensors on a device and, unless the file is trusted, nothing that could run code.
+
+    It is the unpickler in Python because that of C gives a file's states to NumPy's dtypes, some
+    of which end the process."""
 
     def __init__(self, file, device, trusted, name):
         super().__init__(file)
@@ -122,6 +142,8 @@ class _Unpickler(pickle.Unpickler):
     def find_class(self, module, name):
         if (module, name) == ("lazuli._tensor", "_restore"):
             return self._tensor
+        if (module, name) == ("numpy", "dtype") and not self.trusted:
+            return self._dtype
         # Protocols below 3 have the names of Python 2.
         home, own = (_compat_pickle.NAME_MAPPING.get((module, name)) or
                      (_compat_pickle.IMPORT_MAPPING.get(module, module), name))
@@ -131,12 +153,28 @@ class _Unpickler(pickle.Unpickler):
                 "trust who wrote the file, load it with weights_only=False")
         return super().find_class(module, name)
 
+    def _dtype(self, text, align=False, copy=True):
+        import numpy as np
+
+        made = np.dtype(text, copy=True)  # which is nobody else's: the file sets its state next
+        if made.kind not in "biufcSUmM":
+            raise _Untrusted(
+                f"load: {self.name} holds an array of NumPy's {text}; if you trust who wrote the "
+                "file, load it with weights_only=False")
+        return made
+
+    def load_build(self):
+        import numpy as np
+
+        made, state = self.stack[-2:]
+        if isinstance(made, np.dtype) and not self.trusted and not _is_state_of(made, state):
+            raise _Damaged(f"it gives NumPy's {made} the state {state!r:.100}")
+        super().load_build()
+
+    dispatch = {**pickle._Unpickler.dispatch, pickle.BUILD[0]: load_build}
+
     def _tensor(self, array, dtype, parameter, requires_grad=True):
         return _restore(array, dtype, parameter, requires_grad, self.device)
-
-
-class _Damaged(Exception):
-    """What is wrong with a file."""
 
 
 def _length_of(argument, file, left):

@@ -7,6 +7,7 @@ import os
 import pickle
 import sys
 
+import numpy as np
 import pytest
 
 import lazuli as lz
@@ -102,6 +103,26 @@ def test_a_view_that_its_tensor_has_no_room_for_is_damage(tmp_path):
     (tmp_path / "view.pt").write_bytes(whole.replace(b"K\x05\x85", b"K\x07\x85"))
     with pytest.raises(lz.InvalidArgumentError, match="view.pt is truncated or damaged: .*7"):
         lz.load(tmp_path / "view.pt")
+
+
+@pytest.mark.parametrize("protocol", [2, 5])
+def test_states_of_numpys_dtypes_are_checked(tmp_path, protocol):
+    path = tmp_path / "arrays.pt"
+    kept = [np.arange(3), np.ones((2, 3), ">f4"), np.array(["ab", "c"]), np.array(["2020-01-01"], "M8[D]"),
+            np.array([3], "m8[10ns]"), np.float16(2), np.dtype("c16"), np.zeros((0, 2), bool, "F")]
+    lz.save(kept, path, pickle_protocol=protocol)
+    assert list(map(str, lz.load(path))) == list(map(str, kept))
+    # NumPy itself dies of an m8 whose state is that of an i8.
+    lz.save([np.arange(3)], path, pickle_protocol=protocol)
+    whole = path.read_bytes()
+    assert whole.count(b"i8") == 1
+    path.write_bytes(whole.replace(b"i8", b"m8"))
+    with pytest.raises(lz.InvalidArgumentError, match="arrays.pt is truncated or damaged: it gives NumPy's timedelta64 the state"):
+        lz.load(path)
+    lz.save([np.array([(1, 2.0)], "i4,f4")], path, pickle_protocol=protocol)
+    with pytest.raises(pickle.UnpicklingError, match="arrays.pt holds an array of NumPy's V8; if you trust"):
+        lz.load(path)
+    assert lz.load(path, weights_only=False)[0]["f1"] == 2
 
 
 def test_what_could_run_code_has_to_be_trusted(tmp_path, monkeypatch):

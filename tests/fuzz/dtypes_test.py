@@ -61,12 +61,14 @@ def refused(what):
     except (surface.NotFitting, MemoryError):
         return ""
     except Exception as error:
-        if runs() > before or any(words in str(error) for words in OF_BACKWARD):
+        if runs() > before or any(words in str(error) for words in (*OF_BACKWARD, *OF_DATA)):
             return ""
         return f"{type(error).__name__}: {error}"
     return None
 
 
+# What a check says that a run makes; the run may be one before.
+OF_DATA = ("but the element at position",)
 # What a call cannot know: whether somebody asks for a gradient, and what is changed until then.
 OF_BACKWARD = ("has no gradient of", "was changed in place", "is not differentiable", "derivative of linalg.qr depends")
 

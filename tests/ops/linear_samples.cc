@@ -212,7 +212,7 @@ void AddConv2d(Table& table) {
              [](const Tensors& x) { (void)Conv2d(x[0], x[1], {}, {}); })
       .Error(
           "conv2d: stride 0x1, padding 0x0, dilation 1x1: strides and dilations start at 1, "
-          "padding at 0",
+          "padding at 0, and none is above 1099511627776",
           {Random(DType::kF32, {1, 3, 4, 4}), Random(DType::kF32, {2, 3, 3, 3})},
           [](const Tensors& x) { (void)Conv2d(x[0], x[1], {}, {.stride = {0, 1}}); });
 }

@@ -230,6 +230,11 @@ def test_sizes_that_no_tensor_has_are_refused_at_once():
             call()
     with pytest.raises(ValueError, match=r"^conv2d: f32\[1,1,1,2199023255553\] is larger than"):
         lz.conv2d(lz.ones(1, 1, 1, 1), lz.ones(1, 1, 1, 1), padding=(0, 2**40))
+    for over in ({"stride": 2**62}, {"padding": 2**63 - 1}, {"dilation": 2**41}):
+        with pytest.raises(ValueError, match=r"^conv2d: stride .* start at 1, padding at 0, and none is above 1099511627776"):
+            lz.conv2d(lz.ones(1, 1, 3, 3), lz.ones(1, 1, 2, 2), **over)
+    with pytest.raises(ValueError, match=r"^conv2d: kernel of weight .* is larger than the padded input"):
+        lz.conv2d(lz.ones(1, 1, 3, 3), lz.ones(1, 1, 1, 2**37), dilation=2**40)
     with pytest.raises(ValueError, match=r"^to: f64\[17179869184,10\] is larger than"):
         lz.ones(2**34, 10, dtype=lz.uint8).to(lz.float64)
     # Nothing counts to a size.

@@ -71,8 +71,9 @@ View SliceView(const View& view, absl::Span<const int64_t> starts, absl::Span<co
   for (std::size_t i = 0; i < view.dims.size(); ++i) {
     const int64_t step = steps.empty() ? 1 : steps[i];
     result.offset += starts[i] * view.strides[i];
-    result.dims[i] = std::max<int64_t>(0, (limits[i] - starts[i] + step - 1) / step);
-    result.strides[i] = view.strides[i] * step;
+    const int64_t length = std::max<int64_t>(0, limits[i] - starts[i]);
+    result.dims[i] = length == 0 ? 0 : (length - 1) / step + 1;
+    if (result.dims[i] > 1) result.strides[i] *= step;  // a step beyond the array may be any
   }
   return result;
 }

@@ -34,12 +34,16 @@ absl::StatusOr<Shape> Conv2dOp::Infer(const Shape& x, const Shape& weight) const
   Dims dims{x.dim(0), weight.dim(0)};
   for (std::size_t i = 0; i < 2; ++i) {
     const int64_t d = static_cast<int64_t>(i) + 2;
-    if (stride[i] < 1 || dilation[i] < 1 || padding[i] < 0) {
+    const auto [least, most] = std::minmax({stride[i], dilation[i], padding[i]});
+    if (stride[i] < 1 || dilation[i] < 1 || least < 0 || most > Shape::kMaxBytes) {
       return InvalidArgument("stride ", PairText(stride), ", padding ", PairText(padding),
                              ", dilation ", PairText(dilation),
-                             ": strides and dilations start at 1, padding at 0");
+                             ": strides and dilations start at 1, padding at 0, and none is above ",
+                             Shape::kMaxBytes);
     }
-    const int64_t room = x.dim(d) + 2 * padding[i] - ((weight.dim(d) - 1) * dilation[i] + 1);
+    const int64_t span = x.dim(d) + 2 * padding[i], steps = weight.dim(d) - 1;
+    const bool fits = steps <= 0 || dilation[i] <= span / steps;
+    const int64_t room = fits ? span - (steps * dilation[i] + 1) : -1;
     if (room < 0)
       return InvalidArgument("kernel of weight ", weight, " is larger than the padded input ", x);
     dims.push_back(room / stride[i] + 1);

@@ -95,7 +95,7 @@ Windows1 WindowsAlong(int64_t n, int64_t kernel, int64_t stride, int64_t pad, in
     ThrowRecordError("max_pool3d", InvalidArgument("kernel ", kernel, " with dilation ", dilation,
                                                    " is larger than the padded input of ", n));
   }
-  int64_t last = ceil_mode ? (room + stride - 1) / stride : room / stride;
+  int64_t last = room / stride + (ceil_mode && room % stride != 0 ? 1 : 0);
   if (last * stride >= n + pad) --last;  // a window that begins behind x
   const Dims plane{last + 1, kernel};
   const Tensor positions = Positions(plane, 0, device) * static_cast<double>(stride) +

@@ -1,5 +1,6 @@
 // What lies at the edges: numbers behind the largest one of a dtype, infinite parts, windows without
 // elements.
+#include <complex>
 #include <limits>
 #include <string>
 
@@ -93,6 +94,21 @@ TEST(EdgesTest, BehindAnOnlyElementAnyNumberOfOthersIsInside) {
                            {}, {.op_filter = false});
     ASSERT_TRUE(run.ok()) << run.status();
     EXPECT_THAT(run->outputs[0].data<int32_t>(), ElementsAre(0, 7, 0)) << platform;
+  }
+}
+
+TEST(EdgesTest, AStepBeyondTheArrayMayBeAny) {
+  for (const char* const platform : kPlatforms) {
+    const auto run = RunOn(platform, R"(
+        ENTRY e {
+          x = c64[3] constant({(1,2), (3,4), (5,6)})
+          ROOT y = c64[1] slice(x), slice={[1:3:9223372036854775806]}
+        })",
+                           {}, {.op_filter = false});
+    ASSERT_TRUE(run.ok()) << run.status();
+    EXPECT_THAT(run->outputs[0].data<std::complex<float>>(),
+                ElementsAre(std::complex<float>(3, 4)))
+        << platform;
   }
 }
 

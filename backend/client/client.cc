@@ -21,6 +21,7 @@ absl::StatusOr<CompileOptions> CompileOptions::FromFlags() {
                          .jitter = flags().jitter(),
                          .jitter_seed = flags().jitter_seed(),
                          .override_kernel_dir = flags().override_kernel_dir(),
+                         .generic_from = flags().generic_kernels(),
                          .denied_ops = flags().deny_ops(),
                          .allowed_ops = flags().allow_ops(),
                          .op_filter = flags().op_filter(),

@@ -82,9 +82,9 @@ struct CompileOptions {
   bool flush_subnormals = false;
   bool keeps_copies = true;  // of weights in other layouts, from run to run, for speed alone
   Fallback fallback = Fallback::kWarn;
-  // The program is what lies between two syncs, which fall elsewhere in another run: what an
-  // instruction gives may not depend on what else the program computes or gives. No flag decides it:
-  // a sync does.
+  // The program is a part of a computation, from one sync to the next. In another run the syncs may fall
+  // elsewhere, so the value of an instruction must not depend on what else is in the program. Syncs set
+  // this; there is no flag for it.
   bool is_part = false;
   // Names, separated by commas: passes and rules that do nothing, and passes that users added to
   // every program (lowering/passes/pass.h).
@@ -95,16 +95,18 @@ struct CompileOptions {
   // A folder of LLVM IR that takes the place of kernels' own (backend/cpu/codegen/override.h).
   std::string override_kernel_dir{};
   // Kernels of at most so many element operations may be interpreted at first and compiled later; 0: a
-  // compile makes all code. No flag decides it: a sync does.
+  // compile makes all code. Syncs set this, from a flag.
   int64_t interpreted_ops = 0;
+  // In how many sizes a kernel has to come for them to share code that serves all sizes; 0: they never do.
+  int64_t generic_from = 2;
   // Of devices that leave something to the host (backend/runtime/placement.h): HLO opcodes joined by
   // commas, whether costs decide, and whether the host runs what the device lacks.
   std::string denied_ops{}, allowed_ops{};
   bool op_filter = true, soft_placement = true;
   LAZULI_ATTRS(num_threads, device_assignment, flush_subnormals, keeps_copies, fallback, is_part,
                disabled_passes, disabled_rules, program_passes, jitter, jitter_seed,
-               override_kernel_dir, interpreted_ops, denied_ops, allowed_ops, op_filter,
-               soft_placement);
+               override_kernel_dir, interpreted_ops, generic_from, denied_ops, allowed_ops,
+               op_filter, soft_placement);
 
   // As the flags say now; program_passes is empty. An error names a value that is none.
   static absl::StatusOr<CompileOptions> FromFlags();

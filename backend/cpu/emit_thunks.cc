@@ -297,7 +297,8 @@ absl::Status ThunkEmitter::CompileFusions() {
   if (fusions.empty()) return absl::OkStatus();
   LAZULI_ASSIGN_OR_RETURN(
       auto kernels, CompileKernels(bodies, {.override_dir = program_.options.override_kernel_dir,
-                                            .interpreted_ops = program_.options.interpreted_ops}));
+                                            .interpreted_ops = program_.options.interpreted_ops,
+                                            .generic_from = program_.options.generic_from}));
   for (std::size_t i = 0; i < fusions.size(); ++i) kernels_[fusions[i]] = kernels[i];
   std::sort(kernels.begin(), kernels.end());
   kernels.erase(std::unique(kernels.begin(), kernels.end()), kernels.end());

@@ -44,6 +44,22 @@ def test_kernels_that_cost_little_are_interpreted(bound, interpreted):
     assert out.split() == ["49.0", str(interpreted)]
 
 
+@pytest.mark.parametrize("sizes, made", [("0", [0, 0, 0]), ("1", [1, 1, 1]), ("2", [0, 1, 1])])
+def test_sizes_share_code_from_some_number_on(sizes, made):
+    program = """
+import re
+import lazuli as lz
+made = []
+for n in (70, 80, 90):
+    assert lz.arange(float(n)).exp().shape == (n,) and (lz.arange(float(n)) * 2).sum().item() == n * (n - 1)
+    found = re.search(r"cpu.kernels_generic\\s+Value: (\\d+)", lz.metrics.report())
+    made.append(min(int(found[1]), 1) if found else 0)
+print(made)
+"""
+    out, _ = run(program, LAZULI_GENERIC_KERNELS=sizes, LAZULI_INTERPRET_OPS="0", PJRT_DEVICE="CPU")
+    assert out.strip() == str(made)
+
+
 def test_values_are_those_of_now():
     out, _ = run("import lazuli as lz; print([f for f in lz.flags() if f['name'] == 'XLA_METRICS_SAMPLES'])",
                  XLA_METRICS_SAMPLES="7")

@@ -268,6 +268,41 @@ Affine Offset(const Shape& shape, const Point& point, int64_t rank) {
   return offset;
 }
 
+namespace {
+
+// The dimension of the operand that component k of an index counts, and a window's size there.
+std::pair<int64_t, int64_t> DimOf(const Instruction& gather, std::size_t k) {
+  if (gather.opcode() == Opcode::kDynamicSlice)
+    return {static_cast<int64_t>(k), gather.shape().dim(static_cast<int64_t>(k))};
+  const auto& attrs = gather.attrs_as<hlo::GatherAttrs>();
+  const int64_t d = attrs.start_index_map[k];
+  return {d, attrs.slice_sizes[static_cast<std::size_t>(d)]};
+}
+
+}  // namespace
+
+std::vector<IndexComponent> IndexComponents(const Instruction& gather) {
+  const Shape& operand = gather.operand(0)->shape();
+  const Dims strides = operand.strides();
+  const std::size_t count = gather.opcode() == Opcode::kDynamicSlice
+                                ? static_cast<std::size_t>(gather.operand_count() - 1)
+                                : gather.attrs_as<hlo::GatherAttrs>().start_index_map.size();
+  std::vector<IndexComponent> components;
+  for (std::size_t k = 0; k < count; ++k) {
+    const auto [d, size] = DimOf(gather, k);
+    components.push_back({operand.dim(d) - size, strides[static_cast<std::size_t>(d)]});
+  }
+  return components;
+}
+
+bool HasNarrowOffsets(const Instruction& gather) {
+  return gather.operand(0)->shape().num_elements() < (int64_t{1} << 31);
+}
+
+bool HasNarrowIota(const Instruction& iota) {
+  return iota.shape().dim(iota.attrs_as<hlo::IotaAttrs>().iota_dimension) <= (int64_t{1} << 31);
+}
+
 int64_t MergeVariables(BodyPlan& plan, std::vector<Affine*>& forms, int64_t first, int64_t last) {
   std::vector<Affine*> all = forms;
   for (PlanNode& node : plan.nodes) {

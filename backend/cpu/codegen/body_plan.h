@@ -93,6 +93,16 @@ Point IdentityPoint(absl::Span<const int64_t> variables, int64_t rank);
 // Element offset of a point in an array with this layout.
 Affine Offset(const Shape& shape, const Point& point, int64_t rank);
 
+// What a component of the index of a gather or dynamic-slice adds to the offset: `stride` times the
+// component, clamped to [0, last].
+struct IndexComponent {
+  int64_t last, stride;
+};
+std::vector<IndexComponent> IndexComponents(const hlo::Instruction& gather);
+// Whether 32 bits hold every offset in the gathered array, or every value of the iota.
+bool HasNarrowOffsets(const hlo::Instruction& gather);
+bool HasNarrowIota(const hlo::Instruction& iota);
+
 // Makes the loop nest shallower. Drops the variables of [first, last) that have size 1, and merges
 // two neighbours into one where every form steps through them as through one: its coefficient of the
 // outer is that of the inner times the inner's size. The forms are those of the nodes and those

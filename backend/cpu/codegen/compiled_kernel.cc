@@ -22,6 +22,8 @@ namespace {
 
 // More than LLVM takes for most kernels (benchmarks/start.py).
 constexpr int64_t kCompileNs = 20'000'000;
+// After so much time with the evaluator a kernel of many sizes gets its code in the background.
+constexpr int64_t kSharedNs = 3'000'000;
 // What the memory of a kernel without code is taken for: its body.
 constexpr int64_t kSourceBytes = 8192;
 
@@ -39,20 +41,38 @@ struct CompiledKernel::KernelSource {
 
 CompiledKernel::CompiledKernel(StoredKernel stored)
     : shape_(std::move(stored.shape)), object_(std::move(stored.object)) {}
-CompiledKernel::CompiledKernel(const hlo::Computation& body, std::string text, KernelShape shape)
-    : shape_(std::move(shape)), source_(std::make_unique<KernelSource>(body, std::move(text))) {}
+CompiledKernel::CompiledKernel(const hlo::Computation& body, std::string text, KernelShape shape,
+                               std::shared_ptr<const GenericKernel> generic)
+    : shape_(std::move(shape)),
+      generic_(std::move(generic)),
+      source_(std::make_unique<KernelSource>(body, std::move(text))) {
+  TakesGenericCode();
+}
 CompiledKernel::~CompiledKernel() = default;
 
-absl::Status CompiledKernel::Load() { return Link(std::move(object_)); }
+absl::Status CompiledKernel::Load() {
+  LAZULI_ASSIGN_OR_RETURN(owned_, KernelCode::Link({shape_, std::move(object_)},
+                                                   /*is_generic=*/!shape_.numbers.empty()));
+  code_.store(owned_.get(), std::memory_order_release);
+  return absl::OkStatus();
+}
 
-absl::Status CompiledKernel::Link(std::string object) const {
-  auto code = std::make_unique<Code>();
-  code->object = std::move(object);
-  LAZULI_ASSIGN_OR_RETURN(code->linked, MachineCode::Load(code->object));
-  code->run = reinterpret_cast<Function>(code->linked->Lookup(kKernelFunction));
-  if (shape_.finish_items > 0)
-    code->finish = reinterpret_cast<Function>(code->linked->Lookup(kFinishFunction));
-  owned_ = std::move(code);
+// Whether that is its code now.
+bool CompiledKernel::TakesGenericCode() const {
+  const KernelCode* const code = generic_ == nullptr ? nullptr : generic_->code();
+  if (code != nullptr) code_.store(code, std::memory_order_release);
+  return code != nullptr;
+}
+
+absl::Status CompiledKernel::MakeCode() const {
+  if (generic_ != nullptr) {
+    LAZULI_RETURN_IF_ERROR(generic_->Compile(source_->body));
+    TakesGenericCode();
+    return absl::OkStatus();
+  }
+  LAZULI_ASSIGN_OR_RETURN(StoredKernel made,
+                          GenerateKernel({.body = &source_->body, .text = source_->text}));
+  LAZULI_ASSIGN_OR_RETURN(owned_, KernelCode::Link(std::move(made), /*is_generic=*/false));
   code_.store(owned_.get(), std::memory_order_release);
   return absl::OkStatus();
 }
@@ -65,16 +85,14 @@ absl::Status CompiledKernel::Compile() const noexcept {
   const ir::ScopedFloatMode mode(/*flush_subnormals=*/false);
   const auto make = [this]() -> absl::Status {
     try {
-      LAZULI_ASSIGN_OR_RETURN(StoredKernel made,
-                              GenerateKernel({.body = &source_->body, .text = source_->text}));
-      return Link(std::move(made.object));
+      return MakeCode();
     } catch (const ir::NoDataMemory& error) {  // thrown by our own literals
       return error.status();
     }
   };
   const absl::Status made = make();
   if (absl::IsResourceExhausted(made)) {  // that may be otherwise next time
-    asked_.store(false);
+    waiting().asked.store(false);
   } else if (!made.ok()) {
     failure_ = made;
     failed_.store(true, std::memory_order_release);
@@ -89,21 +107,20 @@ absl::Status CompiledKernel::Complete() const {
 }
 
 int64_t CompiledKernel::code_bytes() const {
-  const Code* const code = code_.load(std::memory_order_acquire);
-  if (code == nullptr) return kSourceBytes;
-  return code->linked->bytes() + static_cast<int64_t>(code->object.size());
+  const KernelCode* const code = code_.load(std::memory_order_acquire);
+  return code == nullptr || code->is_generic ? kSourceBytes : code->bytes();
 }
 
 std::string CompiledKernel::Details() const {
   return Str(shape_.details, " items ", shape_.items, " grain ", shape_.grain,
-             has_code() ? "" : " interpreted");
+             has_code() ? "" : " interpreted", shape_.numbers.empty() ? "" : " of any size");
 }
 
 void CompiledKernel::WritePart(ProgramWriter& out) const {
   Write(out, StoredKernel{shape_, code_.load(std::memory_order_acquire)->object});
 }
 
-void CompiledKernel::RunCode(const Code& code, std::byte* const* args) const {
+void CompiledKernel::RunCode(const KernelCode& code, std::byte* const* args) const {
   if (shape_.items <= shape_.grain) {
     code.run(args, 0, shape_.items);
   } else {
@@ -113,16 +130,18 @@ void CompiledKernel::RunCode(const Code& code, std::byte* const* args) const {
   if (code.finish != nullptr) code.finish(args, 0, shape_.finish_items);
 }
 
-// Whether the background compiler has it now. It holds no kernel that nobody else does.
+// Whether the background compiler has it now. It holds no kernel that nobody else does, but for one whose
+// code other sizes will want.
 bool CompiledKernel::AskForCode() const {
-  if (asked_.exchange(true)) return true;
-  const bool taken = DoInBackground([kernel = weak_from_this()] {
+  if (waiting().asked.exchange(true)) return true;
+  const auto kept = generic_ == nullptr ? nullptr : shared_from_this();
+  const bool taken = DoInBackground([kernel = weak_from_this(), kept] {
     const auto self = kernel.lock();
     if (self == nullptr || self->has_code()) return;
     self->Compile().IgnoreError();  // the next run says it
     Add(ir::Counter::kBackgroundKernels);
   });
-  if (!taken) asked_.store(false);
+  if (!taken) waiting().asked.store(false);
   return taken;
 }
 
@@ -147,16 +166,21 @@ absl::Status CompiledKernel::Interpret(std::byte* const* args) const {
   const auto start = std::chrono::steady_clock::now();
   const absl::Status done = InterpretKernel(source_->body, args);
   const auto time = std::chrono::steady_clock::now() - start;
-  spent_.fetch_add(std::chrono::duration_cast<std::chrono::nanoseconds>(time).count(),
-                   std::memory_order_relaxed);
+  waiting().spent.fetch_add(std::chrono::duration_cast<std::chrono::nanoseconds>(time).count(),
+                            std::memory_order_relaxed);
   return done;
 }
 
 absl::Status CompiledKernel::RunWithoutCode(std::byte* const* args, std::atomic<bool>& ran) const {
-  if (ran.exchange(true, std::memory_order_relaxed))
+  if (TakesGenericCode()) {
+    RunCode(*code_.load(std::memory_order_acquire), args);
+    return absl::OkStatus();
+  }
+  const int64_t spent = waiting().spent.load(std::memory_order_relaxed);
+  if (ran.exchange(true, std::memory_order_relaxed) || (generic_ != nullptr && spent > kSharedNs))
     runs_again_.store(true, std::memory_order_relaxed);
-  const bool compile = runs_again_.load(std::memory_order_relaxed) &&
-                       (spent_.load(std::memory_order_relaxed) > kCompileNs || !AskForCode());
+  const bool compile =
+      runs_again_.load(std::memory_order_relaxed) && (spent > kCompileNs || !AskForCode());
   if (!compile || !CompileNow()) {
     const absl::Status done = Interpret(args);
     // Code needs no memory that the run does not have already.

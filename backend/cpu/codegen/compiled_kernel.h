@@ -9,6 +9,9 @@
 //   later runs                interpreted until the code is there; a kernel whose interpretation has cost
 //                             as much as a compile is compiled on the spot
 //
+// Kernels that differ in their sizes alone share their code (generic_kernel.h), and what interpretation has
+// cost is added up over all of them: after some milliseconds the code is made.
+//
 // Where no code can be made, the evaluator goes on for the run that is under way, because a run must not
 // end in the middle. The next run does not begin (IsFinal).
 //
@@ -24,9 +27,10 @@
 
 #include "absl/status/statusor.h"
 
+#include "backend/cpu/codegen/generic_kernel.h"
 #include "backend/cpu/codegen/kernel.h"
+#include "backend/cpu/codegen/kernel_code.h"
 #include "backend/cpu/codegen/kernel_store.h"
-#include "backend/cpu/codegen/machine_code.h"
 
 namespace lazuli::cpu {
 
@@ -35,11 +39,13 @@ class CompiledKernel final : public Kernel, public std::enable_shared_from_this<
   // With code, once Load() has linked it.
   explicit CompiledKernel(StoredKernel stored);
   // Without code, for now. The body is copied; `text` is its canonical text.
-  CompiledKernel(const hlo::Computation& body, std::string text, KernelShape shape);
+  // Its code will be that of `generic` if that is given.
+  CompiledKernel(const hlo::Computation& body, std::string text, KernelShape shape,
+                 std::shared_ptr<const GenericKernel> generic = nullptr);
   ~CompiledKernel() override;
 
   absl::Status Load() override;
-  // Makes the code, unless it is there. The caller holds CompileMutex(). No exception passes through LLVM.
+  // Makes code, unless it is there. The caller holds CompileMutex(). No exception passes through LLVM.
   absl::Status Compile() const noexcept;
   absl::Status Complete() const override;
   // Whether all runs from now on are of code. An error if there will be none.
@@ -47,6 +53,10 @@ class CompiledKernel final : public Kernel, public std::enable_shared_from_this<
   bool has_code() const { return code_.load(std::memory_order_acquire) != nullptr; }
 
   const KernelShape& shape() const { return shape_; }
+  // What generic code takes as its last argument, and only reads.
+  std::byte* numbers() const {
+    return reinterpret_cast<std::byte*>(const_cast<int64_t*>(shape_.numbers.data()));
+  }
   int64_t scratch_bytes() const override { return shape_.scratch_bytes; }
   int64_t code_bytes() const override;
   std::string Details() const override;
@@ -58,7 +68,7 @@ class CompiledKernel final : public Kernel, public std::enable_shared_from_this<
   void Share() const { runs_again_.store(true, std::memory_order_relaxed); }
   // `ran` is the caller's: whether it had this kernel run before.
   absl::Status Run(std::byte* const* args, std::atomic<bool>& ran) const {
-    const Code* const code = code_.load(std::memory_order_acquire);
+    const KernelCode* const code = code_.load(std::memory_order_acquire);
     if (code == nullptr) [[unlikely]]
       return RunWithoutCode(args, ran);
     RunCode(*code, args);
@@ -71,32 +81,28 @@ class CompiledKernel final : public Kernel, public std::enable_shared_from_this<
   }
 
  private:
-  using Function = void (*)(std::byte* const* args, int64_t begin, int64_t end);
-  struct Code {
-    std::string object;
-    std::unique_ptr<const MachineCode> linked;
-    Function run = nullptr, finish = nullptr;
-  };
   struct KernelSource;
 
-  void RunCode(const Code& code, std::byte* const* args) const;
+  void RunCode(const KernelCode& code, std::byte* const* args) const;
   absl::Status RunWithoutCode(std::byte* const* args, std::atomic<bool>& ran) const;
   absl::Status Interpret(std::byte* const* args) const;
   bool CompileNow() const;
   bool AskForCode() const;
-  absl::Status Link(std::string object) const;
+  bool TakesGenericCode() const;
+  WaitForCode& waiting() const { return generic_ == nullptr ? waiting_ : generic_->waiting(); }
+  absl::Status MakeCode() const;
 
   const KernelShape shape_;
-  const std::unique_ptr<const KernelSource> source_;  // null: it was made with code
-  std::string object_;                                // to be linked by Load()
+  const std::shared_ptr<const GenericKernel> generic_;  // null: it has code of its own
+  const std::unique_ptr<const KernelSource> source_;    // null: it was made with code
+  std::string object_;                                  // to be linked by Load()
   mutable std::atomic<bool> runs_again_{false};
-  mutable std::atomic<int64_t> spent_{0};   // nanoseconds, in runs without code
-  mutable std::atomic<bool> asked_{false};  // the background compiler has it
+  mutable WaitForCode waiting_;
   mutable std::atomic<bool> failed_{false};
   mutable std::mutex compiling_;
   mutable absl::Status failure_;  // written once, before failed_
-  mutable std::unique_ptr<const Code> owned_;
-  mutable std::atomic<const Code*> code_{nullptr};
+  mutable std::unique_ptr<const KernelCode> owned_;
+  mutable std::atomic<const KernelCode*> code_{nullptr};
 };
 
 }  // namespace lazuli::cpu

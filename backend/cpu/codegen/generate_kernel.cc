@@ -8,6 +8,8 @@
 #include <utility>
 
 #include "llvm/IR/LLVMContext.h"
+#include "llvm/IR/Module.h"
+#include "llvm/Support/raw_ostream.h"
 
 #include "backend/cpu/codegen/jit.h"
 #include "backend/cpu/codegen/kernel_emitters.h"
@@ -85,8 +87,10 @@ absl::StatusOr<StoredKernel> GenerateCode(Jit& jit, const KernelJob& job) {
   llvm::Module module(kKernelFunction, context);
   jit.Prepare(module);
   StoredKernel kernel;
+  GenericForm form;
   LAZULI_ASSIGN_OR_RETURN(kernel.shape,
-                          EmitKernel(&module, {body, kKernelFunction, jit.vector_width()}));
+                          EmitKernel(&module, {body, kKernelFunction, jit.vector_width(),
+                                               job.is_generic ? &form : nullptr}));
   if (!job.override_file.empty()) LAZULI_RETURN_IF_ERROR(ReadOverride(job.override_file, module));
   LAZULI_ASSIGN_OR_RETURN(kernel.object, jit.Compile(module, ShowFor(job)));
   return kernel;
@@ -127,8 +131,12 @@ std::string HashOfKernel(const std::string& text) {
   return hash.data();
 }
 
-absl::StatusOr<KernelShape> ShapeOfKernel(const hlo::Computation& body) {
-  return EmitKernel(nullptr, {body, kKernelFunction, Jit::Get().vector_width()});
+absl::StatusOr<KernelShape> ShapeOfKernel(const hlo::Computation& body, GenericForm* generic) {
+  LAZULI_ASSIGN_OR_RETURN(
+      KernelShape shape,
+      EmitKernel(nullptr, {body, kKernelFunction, Jit::Get().vector_width(), generic}));
+  if (generic != nullptr) shape.numbers = generic->numbers();
+  return shape;
 }
 
 absl::StatusOr<StoredKernel> GenerateKernel(const KernelJob& job) {
@@ -141,6 +149,18 @@ absl::StatusOr<StoredKernel> GenerateKernel(const KernelJob& job) {
   Add(Counter::kKernels);
   if (own) StoreKernel(job.text, kernel);
   return kernel;
+}
+
+absl::StatusOr<std::string> GenericIr(const hlo::Computation& body) {
+  llvm::LLVMContext context;
+  llvm::Module module(kKernelFunction, context);
+  GenericForm form;
+  LAZULI_RETURN_IF_ERROR(
+      EmitKernel(&module, {body, kKernelFunction, Jit::Get().vector_width(), &form}).status());
+  std::string text;
+  llvm::raw_string_ostream out(text);
+  module.print(out, nullptr);
+  return text;
 }
 
 void FailNextKernel(absl::Status error) {

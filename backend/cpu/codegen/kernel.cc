@@ -70,9 +70,12 @@ class KernelThunk final : public SpecThunk<KernelSpec> {
   std::string Details() const override { return kernel_.Details(); }
 
  private:
-  std::array<std::byte*, kMaxKernelArgs> ArgsOf(const RunBuffers& run) const {
-    std::array<std::byte*, kMaxKernelArgs> args;  // the kernel reads no others
+  // Parameters and results, then scratch memory and numbers if the kernel has them.
+  using Args = std::array<std::byte*, kMaxKernelArgs + 2>;
+  Args ArgsOf(const RunBuffers& run) const {
+    Args args;  // the kernel reads no others
     for (std::size_t i = 0; i < spec_.args.size(); ++i) args[i] = run.at(spec_.args[i]);
+    args[spec_.args.size()] = kernel_.numbers();
     return args;
   }
 
@@ -150,16 +153,48 @@ int64_t MostInterpreted(const KernelOptions& options) {
   return all_now ? 0 : options.interpreted_ops;
 }
 
-// Null if the kernel is to be compiled at once.
-absl::StatusOr<CompiledKernelPtr> WithoutCode(const hlo::Computation& body, const std::string& text,
-                                              int64_t most) {
-  if (most <= 0) return nullptr;
-  const std::optional<int64_t> cost = InterpretationCost(body);
-  if (!cost || *cost > most) return nullptr;
-  LAZULI_ASSIGN_OR_RETURN(KernelShape shape, ShapeOfKernel(body));
-  Add(Counter::kInterpretedKernels);
-  return std::make_shared<const CompiledKernel>(body, text, std::move(shape));
+// Whether somebody looks at the code of each kernel, or gives it: then each has its own.
+bool ShowsCode(const KernelOptions& options) {
+  return hlo::ModuleDump::Current() != nullptr || !options.override_dir.empty() || PrintsKernels();
 }
+
+// A body that has no kernel so far.
+struct NewBody {
+  const hlo::Computation* body;
+  const std::string* text;
+  std::string override_file;
+  KernelShape shape{};
+  std::shared_ptr<GenericKernel> generic = nullptr;
+
+  // Finds the kernel's shape and, if there may be one, its generic kernel, which counts the sizes.
+  absl::Status Describe(const KernelOptions& options) {
+    GenericForm form;
+    LAZULI_ASSIGN_OR_RETURN(shape, ShapeOfKernel(*body, &form));
+    if (options.generic_from > 0 && !ShowsCode(options) && !form.structure().empty()) {
+      generic = GenericKernel::Of(form.structure());
+      generic->Count(form.numbers(), options.generic_from);
+    }
+    return absl::OkStatus();
+  }
+
+  // A kernel without code for now, or with generic code that is there. Null if it is to be compiled at
+  // once and has code of its own.
+  CompiledKernelPtr Start(const KernelOptions& options, int64_t most) {
+    const std::optional<int64_t> cost = most > 0 ? InterpretationCost(*body) : std::nullopt;
+    const bool may_wait = cost && *cost <= most;
+    if (generic == nullptr || generic->count() < options.generic_from) {
+      generic = nullptr;
+      shape.numbers.clear();
+      if (!may_wait) return nullptr;
+    }
+    auto kernel = std::make_shared<const CompiledKernel>(*body, *text, std::move(shape), generic);
+    waits = may_wait || kernel->has_code();
+    if (waits && !kernel->has_code()) Add(Counter::kInterpretedKernels);
+    return kernel;
+  }
+
+  bool waits = false;  // nobody has to compile it now
+};
 
 // Of the body and, because it says nothing of them but their number, of what it calls.
 std::string CanonicalText(const hlo::Computation& body) {
@@ -260,12 +295,15 @@ bool KernelSupportsLoop(const hlo::Computation& body) { return SupportsWhile(bod
 absl::StatusOr<std::vector<std::shared_ptr<const Kernel>>> CompileKernels(
     absl::Span<const hlo::Computation* const> bodies, const KernelOptions& options) {
   std::vector<std::string> texts;
+  texts.reserve(bodies.size());
   std::unordered_map<std::string, CompiledKernelPtr> known;
   std::vector<CompileOne> jobs;
+  std::vector<NewBody> added;
   hlo::ModuleDump* const dump = hlo::ModuleDump::Current();
   const int64_t most = MostInterpreted(options);
   for (const hlo::Computation* body : bodies) {
-    const std::string& text = texts.emplace_back(CanonicalText(*body));
+    const std::string& text =
+        texts.emplace_back(CanonicalText(*body) + (options.generic_from == 1 ? " generic" : ""));
     const auto [it, is_new] = known.try_emplace(text, nullptr);
     CompiledKernelPtr& kernel = it->second;
     if (!is_new) continue;
@@ -275,13 +313,22 @@ absl::StatusOr<std::vector<std::shared_ptr<const Kernel>>> CompileKernels(
                               FindOverride(options.override_dir, HashOfKernel(text)));
     }
     if (dump == nullptr && override_file.empty()) kernel = KernelCache::Get().Find(text);
-    if (kernel != nullptr) kernel->Share();
     if (kernel == nullptr) {
-      LAZULI_ASSIGN_OR_RETURN(kernel, WithoutCode(*body, text, most));
-      if (kernel != nullptr) KernelCache::Get().Insert(text, kernel);
+      added.push_back({body, &text, std::move(override_file)});
+      LAZULI_RETURN_IF_ERROR(added.back().Describe(options));
+      continue;
     }
-    if (kernel == nullptr || (most == 0 && !kernel->has_code()))
-      jobs.push_back({{body, text, dump, std::move(override_file)}, kernel});
+    kernel->Share();
+    if (most == 0 && !kernel->has_code()) jobs.push_back({{body, text, dump}, kernel});
+  }
+  for (NewBody& body : added) {
+    CompiledKernelPtr kernel = body.Start(options, most);
+    if (body.waits) {
+      KernelCache::Get().Insert(*body.text, kernel);
+      known[*body.text] = std::move(kernel);
+    } else {
+      jobs.push_back({{body.body, *body.text, dump, std::move(body.override_file)}, kernel});
+    }
   }
   RunJobs(jobs);
   for (CompileOne& done : jobs) {

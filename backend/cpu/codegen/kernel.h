@@ -45,6 +45,8 @@ struct KernelOptions {
   // A kernel whose interpretation costs at most so many element operations gets its code later
   // (codegen/compiled_kernel.h). 0: all get it now.
   int64_t interpreted_ops = 0;
+  // With so many sizes of one kernel its code serves all sizes (codegen/generic_kernel.h). 0: never.
+  int64_t generic_from = 2;
 };
 
 // One kernel for each body, equal ones shared, compiled on several threads. The caller holds

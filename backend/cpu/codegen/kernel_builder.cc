@@ -3,12 +3,13 @@
 #include "llvm/IR/MDBuilder.h"
 
 #include "backend/cpu/codegen/element_ops.h"
-#include "ir/hlo/shapes/shape_inference.h"
+#include "ir/support/check.h"
 
 namespace lazuli::cpu {
 
-KernelBuilder::KernelBuilder(llvm::Module& module, const std::string& name, int64_t num_args)
-    : b_(module.getContext()) {
+KernelBuilder::KernelBuilder(llvm::Module& module, const std::string& name, int64_t num_args,
+                             const GenericForm* generic)
+    : b_(module.getContext()), generic_(generic) {
   llvm::Type* pointer = b_.getPtrTy();
   auto* type =
       llvm::FunctionType::get(b_.getVoidTy(), {pointer, b_.getInt64Ty(), b_.getInt64Ty()}, false);
@@ -20,10 +21,36 @@ KernelBuilder::KernelBuilder(llvm::Module& module, const std::string& name, int6
         pointer,
         b_.CreateConstInBoundsGEP1_64(pointer, function_->getArg(0), static_cast<uint64_t>(i))));
   }
+  if (generic_ != nullptr) LoadNumbers(num_args);
   llvm::MDBuilder metadata(module.getContext());
   llvm::MDNode* scope =
       metadata.createAnonymousAliasScope(metadata.createAnonymousAliasScopeDomain(), "outputs");
   output_scope_ = llvm::MDNode::get(module.getContext(), {scope});
+}
+
+// They are the last argument.
+void KernelBuilder::LoadNumbers(int64_t num_args) {
+  llvm::Type* const i64 = b_.getInt64Ty();
+  llvm::Value* const base = b_.CreateLoad(
+      b_.getPtrTy(), b_.CreateConstInBoundsGEP1_64(b_.getPtrTy(), function_->getArg(0),
+                                                   static_cast<uint64_t>(num_args)));
+  for (std::size_t k = 0; k < generic_->numbers().size(); ++k)
+    numbers_.push_back(b_.CreateLoad(i64, b_.CreateConstInBoundsGEP1_64(i64, base, k)));
+}
+
+llvm::Value* KernelBuilder::Number(int64_t value) {
+  if (generic_ == nullptr || (value >= -1 && value <= 1)) return Index(value);
+  const std::optional<std::size_t> place = generic_->Find(value);
+  LAZULI_CHECK(place.has_value(), "generic code asks for ", value,
+               ", which its form does not have");
+  return numbers_[*place];
+}
+
+llvm::Value* KernelBuilder::NumberAs(llvm::Type* type, int64_t value) {
+  if (generic_ == nullptr) return llvm::ConstantInt::getSigned(type, value);
+  llvm::Value* const scalar = b_.CreateTrunc(Number(value), type->getScalarType());
+  const auto* vector = llvm::dyn_cast<llvm::FixedVectorType>(type);
+  return vector == nullptr ? scalar : b_.CreateVectorSplat(vector->getNumElements(), scalar);
 }
 
 std::vector<llvm::Value*> KernelBuilder::LoopCarrying(
@@ -103,29 +130,31 @@ std::vector<llvm::Value*> KernelBuilder::Unflatten(llvm::Value* index,
     if (d == 0) {
       result[d] = index;
     } else {
-      result[d] = b_.CreateURem(index, Index(sizes[d]));
-      index = b_.CreateUDiv(index, Index(sizes[d]));
+      result[d] = b_.CreateURem(index, Number(sizes[d]));
+      index = b_.CreateUDiv(index, Number(sizes[d]));
     }
   }
   return result;
 }
 
 llvm::Value* KernelBuilder::Evaluate(const Affine& form, absl::Span<llvm::Value* const> at) {
-  llvm::Value* sum = form.constant == 0 ? nullptr : Index(form.constant);
+  llvm::Value* sum = form.constant == 0 ? nullptr : Number(form.constant);
   for (std::size_t d = 0; d < at.size(); ++d) {
     const int64_t c = form.coefficients[d];
     if (c == 0) continue;
-    llvm::Value* term = c == 1 ? at[d] : b_.CreateNSWMul(at[d], Index(c));
+    llvm::Value* term = c == 1 ? at[d] : b_.CreateNSWMul(at[d], Number(c));
     sum = sum == nullptr ? term : b_.CreateNSWAdd(sum, term);
   }
   return sum == nullptr ? Index(0) : sum;
 }
 
-llvm::Constant* KernelBuilder::LaneNumbers(llvm::Type* element, int width, int64_t factor) {
+llvm::Value* KernelBuilder::LaneNumbers(llvm::Type* element, int width, int64_t factor) {
+  const bool is_constant = generic_ == nullptr || (factor >= -1 && factor <= 1);
   std::vector<llvm::Constant*> lanes;
   for (int i = 0; i < width; ++i)
-    lanes.push_back(llvm::ConstantInt::getSigned(element, i * factor));
-  return llvm::ConstantVector::get(lanes);
+    lanes.push_back(llvm::ConstantInt::getSigned(element, is_constant ? i * factor : i));
+  llvm::Constant* const numbers = llvm::ConstantVector::get(lanes);
+  return is_constant ? numbers : b_.CreateMul(numbers, NumberAs(numbers->getType(), factor));
 }
 
 Emitted KernelBuilder::Load(DType dtype, llvm::Value* base, const Affine& form,
@@ -193,43 +222,25 @@ llvm::Value* KernelBuilder::Widen(Emitted value, int width) {
   });
 }
 
-namespace {
-
-// The dimension of the operand that component k of an index counts, and a window's size there.
-std::pair<int64_t, int64_t> DimOf(const hlo::Instruction& gather, std::size_t k) {
-  if (gather.opcode() == hlo::Opcode::kDynamicSlice)
-    return {static_cast<int64_t>(k), gather.shape().dim(static_cast<int64_t>(k))};
-  const auto& attrs = gather.attrs_as<hlo::GatherAttrs>();
-  const int64_t d = attrs.start_index_map[k];
-  return {d, attrs.slice_sizes[static_cast<std::size_t>(d)]};
-}
-
-}  // namespace
-
 Emitted KernelBuilder::IndexOffset(const PlanNode& node, const std::vector<Emitted>& values,
                                    Lanes lanes) {
-  const Shape& operand = node.instruction->operand(0)->shape();
-  const Dims strides = operand.strides();
   const bool is_signed = IsSigned(node.instruction->operand(1)->shape().dtype());
   bool uniform = true;
   for (int32_t index : node.operands) uniform &= values[static_cast<std::size_t>(index)].uniform;
   llvm::Type* type = b_.getInt64Ty();
-  if (!uniform && operand.num_elements() < (int64_t{1} << 31)) type = b_.getInt32Ty();
+  if (!uniform && HasNarrowOffsets(*node.instruction)) type = b_.getInt32Ty();
+  const std::vector<IndexComponent> components = IndexComponents(*node.instruction);
   llvm::Value* sum = nullptr;
   for (std::size_t k = 0; k < node.operands.size(); ++k) {
     const Emitted& index = values[static_cast<std::size_t>(node.operands[k])];
-    const auto [d, size] = DimOf(*node.instruction, k);
     llvm::Value* start = uniform ? index.value : Widen(index, lanes.width);
-    const auto number = [&](int64_t n) {
-      return llvm::ConstantInt::getSigned(start->getType(), n);
-    };
+    const auto number = [&](int64_t n) { return NumberAs(start->getType(), n); };
     if (start->getType()->getScalarSizeInBits() < 64)
       start = b_.CreateIntCast(start, WithElement(start->getType(), b_.getInt64Ty()), is_signed);
-    const int64_t last = operand.dim(d) - size;
     start = b_.CreateBinaryIntrinsic(llvm::Intrinsic::smax, start, number(0));
-    start = b_.CreateBinaryIntrinsic(llvm::Intrinsic::smin, start, number(last));
+    start = b_.CreateBinaryIntrinsic(llvm::Intrinsic::smin, start, number(components[k].last));
     start = b_.CreateIntCast(start, WithElement(start->getType(), type), true);
-    start = b_.CreateNSWMul(start, number(strides[static_cast<std::size_t>(d)]));
+    start = b_.CreateNSWMul(start, number(components[k].stride));
     sum = sum == nullptr ? start : b_.CreateNSWAdd(sum, start);
   }
   return {sum, uniform};
@@ -259,9 +270,8 @@ Emitted KernelBuilder::GatherNode(const PlanNode& node, const std::vector<Emitte
 
 Emitted KernelBuilder::Iota(const PlanNode& node, absl::Span<llvm::Value* const> at, Lanes lanes) {
   const Shape& shape = node.instruction->shape();
-  const int64_t size = shape.dim(node.instruction->attrs_as<hlo::IotaAttrs>().iota_dimension);
   // 32 bits convert to floats in vectors; 64 do not everywhere.
-  llvm::Type* type = size <= (int64_t{1} << 31) ? b_.getInt32Ty() : b_.getInt64Ty();
+  llvm::Type* type = HasNarrowIota(*node.instruction) ? b_.getInt32Ty() : b_.getInt64Ty();
   llvm::Value* index = b_.CreateTrunc(Evaluate(node.form, at), type);
   const int64_t step =
       lanes.width == 1 ? 0 : node.form.coefficients[static_cast<std::size_t>(lanes.variable)];

@@ -11,6 +11,7 @@
 #include "llvm/IR/Module.h"
 
 #include "backend/cpu/codegen/body_plan.h"
+#include "backend/cpu/codegen/generic_form.h"
 #include "backend/cpu/codegen/recipe_values.h"
 
 namespace lazuli::cpu {
@@ -32,7 +33,9 @@ class KernelBuilder {
  public:
   // Starts void name(ptr args, i64 begin, i64 end) in `module`; args holds one pointer for each
   // parameter, then each output, then the scratch memory.
-  KernelBuilder(llvm::Module& module, const std::string& name, int64_t num_args);
+  // The numbers of `generic`, if there is such a form, come last.
+  KernelBuilder(llvm::Module& module, const std::string& name, int64_t num_args,
+                const GenericForm* generic = nullptr);
 
   IrBuilder& b() { return b_; }
   llvm::Value* begin() { return function_->getArg(1); }
@@ -43,6 +46,8 @@ class KernelBuilder {
   void Finish() { b_.CreateRetVoid(); }
 
   llvm::Value* Index(int64_t value) { return b_.getInt64(static_cast<uint64_t>(value)); }
+  // A number of the body: a constant, or what generic code reads in its place.
+  llvm::Value* Number(int64_t value);
   // for (i = first; i + step <= last; i += step) body(i); returns the i at which it stopped.
   llvm::Value* Loop(llvm::Value* first, llvm::Value* last, int64_t step,
                     absl::FunctionRef<void(llvm::Value*)> body);
@@ -93,9 +98,13 @@ class KernelBuilder {
   Emitted GatherNode(const PlanNode& node, const std::vector<Emitted>& values,
                      absl::Span<llvm::Value* const> at, Lanes lanes, bool overwritten);
   Emitted Iota(const PlanNode& node, absl::Span<llvm::Value* const> at, Lanes lanes);
-  llvm::Constant* LaneNumbers(llvm::Type* element, int width, int64_t factor);
+  llvm::Value* LaneNumbers(llvm::Type* element, int width, int64_t factor);
+  void LoadNumbers(int64_t num_args);
+  llvm::Value* NumberAs(llvm::Type* type, int64_t value);
 
   IrBuilder b_;
+  const GenericForm* generic_;
+  std::vector<llvm::Value*> numbers_;
   llvm::Function* function_;
   std::vector<llvm::Value*> args_;
   std::function<Emitted(const PlanNode&)> given_;

@@ -11,6 +11,7 @@
 #include "llvm/IR/Module.h"
 
 #include "backend/cpu/codegen/body_plan.h"
+#include "backend/cpu/codegen/generic_form.h"
 #include "backend/cpu/codegen/kernel_shape.h"
 #include "ir/hlo/module.h"
 
@@ -20,6 +21,9 @@ struct KernelRequest {
   const hlo::Computation& body;
   std::string name;
   int vector_width;  // of f32
+  // If set, the emitter describes its kernel there, and the functions that it writes are generic. An emitter
+  // that has no generic code leaves it empty.
+  GenericForm* generic = nullptr;
 };
 
 // Fills in `outermost` and `by_part`: the plans' variable 0 is the outermost one of the items, and

@@ -21,8 +21,11 @@ struct KernelShape {
   // divisor of them is a number of parts (Thunk::CanSplit).
   int64_t outermost = 0;
   std::vector<uint8_t> by_part;  // by parameter: it falls into those parts, too
+  // What generic code reads as its last argument (codegen/generic_form.h); empty for code of this size alone.
+  std::vector<int64_t> numbers;
   std::string details;
-  LAZULI_ATTRS(items, grain, finish_items, scratch_bytes, in_place, outermost, by_part, details);
+  LAZULI_ATTRS(items, grain, finish_items, scratch_bytes, in_place, outermost, by_part, numbers,
+               details);
 };
 
 }  // namespace lazuli::cpu

@@ -27,6 +27,7 @@ class LoopKernel {
     LAZULI_RETURN_IF_ERROR(Plan());
     FindOverwritten();
     FindTiles();
+    if (request_.generic != nullptr) Describe(*request_.generic);
     if (module_ != nullptr) tile_variable_ >= 0 ? EmitTiles() : Emit();
     KernelShape shape;
     shape.items = items_;
@@ -43,6 +44,9 @@ class LoopKernel {
   absl::Status Plan();
   void FindOverwritten();
   void FindTiles();
+  void Describe(GenericForm& form) const;
+  int64_t TilesAlong(std::size_t variable) const;
+  bool FitsVectors() const;
   void EmitTiles();
   void EmitTile(KernelBuilder& e, std::vector<llvm::Value*> at, llvm::Value* first_line);
   void Transpose(KernelBuilder& e, std::vector<llvm::Value*>& rows) const;
@@ -128,28 +132,53 @@ void LoopKernel::FindTiles() {
   width_ = static_cast<int>(tile);
   items_ = 1;
   for (int64_t v = 0; v < last; ++v)
-    items_ *= v == tile_variable_ ? (size(v) + tile - 1) / tile : size(v);
+    items_ *= v == tile_variable_ ? TilesAlong(static_cast<std::size_t>(v)) : size(v);
   points_per_item_ = tile * size(last);
   // The last tiles start where they still fit and make some elements for the second time.
   if (size(last) % tile != 0 || size(tile_variable_) % tile != 0)
     std::fill(overwritten_.begin(), overwritten_.end(), 0);
 }
 
+int64_t LoopKernel::TilesAlong(std::size_t variable) const {
+  return (plan_.sizes[variable] + width_ - 1) / width_;
+}
+
+// Whether a line has room for a vector, whose elements are neighbours.
+bool LoopKernel::FitsVectors() const {
+  return plan_.sizes.back() >= width_ && output_form_.coefficients.back() == 1;
+}
+
+void LoopKernel::Describe(GenericForm& form) const {
+  form.Structure("loop", width_, range_rank_, FitsVectors(), tile_variable_, Join(tiles_, ","),
+                 Join(wanted_, ","), overwritten_.size());
+  for (const uint8_t may : overwritten_) form.Structure(may != 0);
+  for (const hlo::Instruction* output : outputs_)
+    form.Structure(DTypeText(output->shape().dtype()));
+  form.Plan(plan_);
+  form.Number(output_form_);
+  if (tile_variable_ < 0) return;
+  for (const std::size_t v : {static_cast<std::size_t>(tile_variable_), plan_.sizes.size() - 1}) {
+    form.Number(TilesAlong(v));
+    form.Number(plan_.sizes[v] - width_);
+  }
+}
+
 void LoopKernel::EmitTiles() {
   KernelBuilder e(*module_, request_.name,
-                  static_cast<int64_t>(overwritten_.size() + outputs_.size()));
+                  static_cast<int64_t>(overwritten_.size() + outputs_.size()), request_.generic);
   const auto v = static_cast<std::size_t>(tile_variable_);
   Dims sizes(plan_.sizes.begin(), plan_.sizes.end() - 1);
-  sizes[v] = (sizes[v] + width_ - 1) / width_;
+  sizes[v] = TilesAlong(v);
   const auto start = [&](llvm::Value* number, int64_t size) {
-    return e.b().CreateBinaryIntrinsic(
-        llvm::Intrinsic::smin, e.b().CreateNSWMul(number, e.Index(width_)), e.Index(size - width_));
+    return e.b().CreateBinaryIntrinsic(llvm::Intrinsic::smin,
+                                       e.b().CreateNSWMul(number, e.Index(width_)),
+                                       e.Number(size - width_));
   };
   e.Loop(e.begin(), e.end(), 1, [&](llvm::Value* item) {
     std::vector<llvm::Value*> at = e.Unflatten(item, sizes);
     at[v] = start(at[v], plan_.sizes[v]);
-    const int64_t tiles = (plan_.sizes.back() + width_ - 1) / width_;
-    e.Loop(e.Index(0), e.Index(tiles), 1,
+    const int64_t tiles = TilesAlong(plan_.sizes.size() - 1);
+    e.Loop(e.Index(0), e.Number(tiles), 1,
            [&](llvm::Value* number) { EmitTile(e, at, start(number, plan_.sizes.back())); });
   });
   e.Finish();
@@ -231,9 +260,9 @@ void LoopKernel::EmitLine(KernelBuilder& e, std::vector<llvm::Value*>& at, llvm:
     EmitPoint(e, at, width);
     at.pop_back();
   };
-  const bool long_enough = plan_.sizes.back() >= width_ && output_form_.coefficients.back() == 1;
-  if (long_enough) first = e.Loop(first, last, width_, [&](llvm::Value* i) { point(i, width_); });
-  if (!long_enough || range_rank_ == 0 || plan_.sizes.back() % width_ != 0) {
+  if (FitsVectors()) first = e.Loop(first, last, width_, [&](llvm::Value* i) { point(i, width_); });
+  if (!FitsVectors() || range_rank_ == 0 || request_.generic != nullptr ||
+      plan_.sizes.back() % width_ != 0) {
     e.Loop(first, last, 1, [&](llvm::Value* i) { point(i, 1); });
   }
 }
@@ -241,8 +270,8 @@ void LoopKernel::EmitLine(KernelBuilder& e, std::vector<llvm::Value*>& at, llvm:
 void LoopKernel::EmitNest(KernelBuilder& e, std::vector<llvm::Value*>& at) {
   const std::size_t variable = at.size();
   if (variable + 1 == plan_.sizes.size())
-    return EmitLine(e, at, e.Index(0), e.Index(plan_.sizes.back()));
-  e.Loop(e.Index(0), e.Index(plan_.sizes[variable]), 1, [&](llvm::Value* i) {
+    return EmitLine(e, at, e.Index(0), e.Number(plan_.sizes.back()));
+  e.Loop(e.Index(0), e.Number(plan_.sizes[variable]), 1, [&](llvm::Value* i) {
     at.push_back(i);
     EmitNest(e, at);
     at.pop_back();
@@ -251,7 +280,7 @@ void LoopKernel::EmitNest(KernelBuilder& e, std::vector<llvm::Value*>& at) {
 
 void LoopKernel::Emit() {
   KernelBuilder e(*module_, request_.name,
-                  static_cast<int64_t>(overwritten_.size() + outputs_.size()));
+                  static_cast<int64_t>(overwritten_.size() + outputs_.size()), request_.generic);
   std::vector<llvm::Value*> at;
   if (range_rank_ == 0) {
     EmitLine(e, at, e.begin(), e.end());

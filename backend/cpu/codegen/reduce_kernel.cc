@@ -68,6 +68,9 @@ class ReduceKernel {
                              Planner& init_planner);
   void FindOverwritten();
   void ChooseForm();
+  void Describe(GenericForm& form) const;
+  bool is_generic() const { return request_.generic != nullptr; }
+  KernelBuilder Start(const std::string& name) const;
   void Emit();
   void EmitItem(KernelBuilder& kernel, llvm::Value* item);
   void EmitColumns(KernelBuilder& kernel, llvm::Value* block, llvm::Value* kept);
@@ -110,12 +113,17 @@ class ReduceKernel {
   }
   llvm::Value* Tree(KernelBuilder& kernel, std::size_t r, llvm::Value* lanes);
   llvm::Value* WithInit(KernelBuilder& kernel, std::size_t r, llvm::Value* total, int width);
+  bool StartsAtIdentity(std::size_t r) const;
   int64_t ScratchOffset(std::size_t r) const;
   Affine ScratchForm(std::size_t r) const;
 
   int64_t LastKept() const { return kept_rank_ - 1; }
   int64_t KeptSize() const { return plan_.sizes[static_cast<std::size_t>(LastKept())]; }
   int64_t num_params() const { return static_cast<int64_t>(request_.body.parameters().size()); }
+  // Of columns.
+  int64_t FullChunks() const { return KeptSize() / width_; }
+  // Items that make the totals of one block.
+  int64_t ItemsOfBlock() const { return rows_ ? kept_count_ : kept_count_ / KeptSize() * chunks_; }
 
   llvm::Module* module_;
   const KernelRequest& request_;
@@ -284,6 +292,7 @@ int ReduceKernel::ColumnWidth() const {
 absl::StatusOr<KernelShape> ReduceKernel::Run() {
   LAZULI_RETURN_IF_ERROR(Plan());
   ChooseForm();
+  if (is_generic()) Describe(*request_.generic);
   if (module_ != nullptr) Emit();
   KernelShape shape;
   const int64_t kept_items =
@@ -305,21 +314,48 @@ absl::StatusOr<KernelShape> ReduceKernel::Run() {
   return shape;
 }
 
+void ReduceKernel::Describe(GenericForm& form) const {
+  form.Structure("reduce", rows_, two_phases_, blocks_, width_, rows_together_, kept_rank_,
+                 rows_ ? Join(RowWidths(), ",") : "", Join(wanted_, ","), Join(wanted_inits_, ","),
+                 Join(wanted_extras_, ","), overwritten_.size());
+  for (const uint8_t may : overwritten_) form.Structure(may != 0);
+  for (std::size_t r = 0; r < monoids_.size(); ++r) {
+    const Monoid& monoid = monoids_[r];
+    form.Structure(hlo::OpcodeText(monoid.opcode), DTypeText(monoid.dtype),
+                   DTypeText(monoid.result), StartsAtIdentity(r));
+    if (!two_phases_) continue;
+    form.Number(ScratchOffset(r));
+    form.Number(ScratchForm(r));
+  }
+  for (const hlo::Instruction* extra : extras_) form.Structure(DTypeText(extra->shape().dtype()));
+  form.Plan(plan_);
+  form.Plan(init_plan_);
+  form.Number(output_form_);
+  if (!extras_.empty()) form.Number(extra_form_);
+  for (const int64_t number : {kept_count_, reduced_count_, ItemsOfBlock()}) form.Number(number);
+  if (rows_) return form.Number(KeptSize() / rows_together_);
+  form.Structure(FullChunks() > 0, FullChunks() == chunks_);
+  for (const int64_t number : {chunks_, FullChunks(), FullChunks() * width_}) form.Number(number);
+}
+
+KernelBuilder ReduceKernel::Start(const std::string& name) const {
+  const auto outputs = static_cast<int64_t>(outputs_.size());
+  return KernelBuilder(*module_, name, num_params() + outputs + (two_phases_ ? 1 : 0),
+                       request_.generic);
+}
+
 void ReduceKernel::Emit() {
-  KernelBuilder kernel(
-      *module_, request_.name,
-      num_params() + static_cast<int64_t>(outputs_.size()) + (two_phases_ ? 1 : 0));
+  KernelBuilder kernel = Start(request_.name);
   kernel.Loop(kernel.begin(), kernel.end(), 1, [&](llvm::Value* item) { EmitItem(kernel, item); });
   kernel.Finish();
 }
 
 void ReduceKernel::EmitItem(KernelBuilder& kernel, llvm::Value* item) {
-  const int64_t per_block = rows_ ? kept_count_ : kept_count_ / KeptSize() * chunks_;
   llvm::Value* block = nullptr;
   llvm::Value* kept = item;
   if (two_phases_) {
-    block = kernel.b().CreateUDiv(item, kernel.Index(per_block));
-    kept = kernel.b().CreateURem(item, kernel.Index(per_block));
+    block = kernel.b().CreateUDiv(item, kernel.Number(ItemsOfBlock()));
+    kept = kernel.b().CreateURem(item, kernel.Number(ItemsOfBlock()));
   }
   if (rows_) {
     Dims sizes(plan_.sizes.begin(), plan_.sizes.begin() + kept_rank_);
@@ -341,7 +377,7 @@ void ReduceKernel::EmitColumns(KernelBuilder& kernel, llvm::Value* block, llvm::
   Values at = kernel.Unflatten(kept, sizes);
   llvm::Value* chunk = at.back();
   at.pop_back();
-  const int64_t full = KeptSize() / width_;
+  const int64_t full = FullChunks();
   const auto columns = [&](llvm::Value* column, int width) {
     Values here = at;
     here.push_back(column);
@@ -354,17 +390,17 @@ void ReduceKernel::EmitColumns(KernelBuilder& kernel, llvm::Value* block, llvm::
     if (full == chunks_) {
       vector();
     } else {
-      kernel.If(kernel.b().CreateICmpSLT(chunk, kernel.Index(full)), vector);
+      kernel.If(kernel.b().CreateICmpSLT(chunk, kernel.Number(full)), vector);
     }
   }
   if (full == chunks_) return;
-  kernel.If(kernel.b().CreateICmpEQ(chunk, kernel.Index(full)), [&] {
-    llvm::Value* rest = kernel.Index(full * width_);
+  kernel.If(kernel.b().CreateICmpEQ(chunk, kernel.Number(full)), [&] {
+    llvm::Value* rest = kernel.Number(full * width_);
     if (width_ > request_.vector_width) {
-      rest = kernel.Loop(rest, kernel.Index(KeptSize()), request_.vector_width,
+      rest = kernel.Loop(rest, kernel.Number(KeptSize()), request_.vector_width,
                          [&](llvm::Value* column) { columns(column, request_.vector_width); });
     }
-    kernel.Loop(rest, kernel.Index(KeptSize()), 1,
+    kernel.Loop(rest, kernel.Number(KeptSize()), 1,
                 [&](llvm::Value* column) { columns(column, 1); });
   });
 }
@@ -389,7 +425,7 @@ void ReduceKernel::EmitResult(KernelBuilder& kernel, llvm::Value* block, const V
     llvm::Value* first = kernel.b().CreateNSWMul(block, kernel.Index(kReduceBlock));
     llvm::Value* last = kernel.b().CreateBinaryIntrinsic(
         llvm::Intrinsic::smin, kernel.b().CreateNSWAdd(first, kernel.Index(kReduceBlock)),
-        kernel.Index(reduced_count_));
+        kernel.Number(reduced_count_));
     totals = Block(kernel, kept, width, first, last);
   } else {
     totals = AllBlocks(kernel, kept, width);
@@ -413,12 +449,12 @@ void ReduceKernel::EmitResult(KernelBuilder& kernel, llvm::Value* block, const V
 
 Values ReduceKernel::AllBlocks(KernelBuilder& kernel, const Values& kept, int width) {
   if (blocks_ == 1)
-    return Block(kernel, kept, width, kernel.Index(0), kernel.Index(reduced_count_));
+    return Block(kernel, kept, width, kernel.Index(0), kernel.Number(reduced_count_));
   return Pairwise(kernel, width, [&](llvm::Value* block) {
     llvm::Value* first = kernel.b().CreateNSWMul(block, kernel.Index(kReduceBlock));
     llvm::Value* last = kernel.b().CreateBinaryIntrinsic(
         llvm::Intrinsic::smin, kernel.b().CreateNSWAdd(first, kernel.Index(kReduceBlock)),
-        kernel.Index(reduced_count_));
+        kernel.Number(reduced_count_));
     return Block(kernel, kept, width, first, last);
   });
 }
@@ -549,7 +585,7 @@ std::vector<int> ReduceKernel::RowWidths() const {
   constexpr int kRegisters = 4;
   const auto lanes = static_cast<int>(kReduceLanes);
   const auto fits = [&](int width) {
-    return width > lanes && reduced_count_ >= width &&
+    return width > lanes && (is_generic() || reduced_count_ >= width) &&
            (reduced_sizes_.size() == 1 || reduced_sizes_.back() % width == 0);
   };
   std::vector<int> widths;
@@ -558,7 +594,8 @@ std::vector<int> ReduceKernel::RowWidths() const {
   if (fits(request_.vector_width)) widths.push_back(request_.vector_width);
   widths.push_back(lanes);
   // A width that leaves no rest makes the smaller ones useless.
-  while (widths.size() > 1 && reduced_count_ % widths[widths.size() - 2] == 0) widths.pop_back();
+  while (!is_generic() && widths.size() > 1 && reduced_count_ % widths[widths.size() - 2] == 0)
+    widths.pop_back();
   return widths;
 }
 
@@ -689,7 +726,7 @@ Values ReduceKernel::RowBlock(KernelBuilder& kernel, const Values& kept, llvm::V
     stopped = state[0];
     state.erase(state.begin());
   }
-  if (reduced_count_ % kReduceLanes != 0) {
+  if (is_generic() || reduced_count_ % kReduceLanes != 0) {
     Memory memory;
     for (std::size_t r = 0; r < state.size(); ++r) {
       llvm::Value* bits = ToMemory(kernel.b(), ReductionOf(r).dtype, state[r]);
@@ -788,7 +825,7 @@ Values ReduceKernel::ColumnBlock(KernelBuilder& kernel, const Values& kept, int 
   }
   const bool unrolled = plan_.nodes.size() <= kUnrolledBody;
   if (unrolled) first = ColumnEights(kernel, kept, width, first, last, sums);
-  if (!unrolled || reduced_count_ % kReduceLanes != 0)
+  if (!unrolled || is_generic() || reduced_count_ % kReduceLanes != 0)
     ColumnRest(kernel, kept, width, first, last, sums);
   for (std::size_t half = kReduceLanes / 2; half >= 1; half /= 2) {
     for (std::size_t i = 0; i < half * reductions; ++i)
@@ -798,14 +835,17 @@ Values ReduceKernel::ColumnBlock(KernelBuilder& kernel, const Values& kept, int 
   return sums;
 }
 
+bool ReduceKernel::StartsAtIdentity(std::size_t r) const {
+  const Monoid& monoid = monoids_[r];
+  return monoid.init->IsConstant() &&
+         monoid.init->literal().Converted(monoid.dtype).BitsEqual(monoid.identity);
+}
+
 // f(init, total), unless init is the identity itself.
 llvm::Value* ReduceKernel::WithInit(KernelBuilder& kernel, std::size_t r, llvm::Value* total,
                                     int width) {
   const Monoid& monoid = monoids_[r];
-  if (monoid.init->IsConstant() &&
-      monoid.init->literal().Converted(monoid.dtype).BitsEqual(monoid.identity)) {
-    return RoundToNarrow(kernel.b(), monoid.result, total);
-  }
+  if (StartsAtIdentity(r)) return RoundToNarrow(kernel.b(), monoid.result, total);
   const std::vector<uint8_t> overwritten(static_cast<std::size_t>(num_params()), 0);
   llvm::Value* const origin[] = {kernel.Index(0)};
   llvm::Value* init =
@@ -819,8 +859,7 @@ llvm::Value* ReduceKernel::WithInit(KernelBuilder& kernel, std::size_t r, llvm::
 // Combines the blocks' totals, for neighbouring results in vectors: results and totals are ordered
 // alike.
 void ReduceKernel::EmitFinish() {
-  KernelBuilder kernel(*module_, request_.name + "_finish",
-                       num_params() + static_cast<int64_t>(outputs_.size()) + 1);
+  KernelBuilder kernel = Start(request_.name + "_finish");
   llvm::Value* scratch = kernel.arg(num_params() + static_cast<int64_t>(outputs_.size()));
   const auto combine = [&](llvm::Value* i, int width) {
     const Values totals = Pairwise(kernel, width, [&](llvm::Value* block) {

@@ -86,6 +86,16 @@ void ExpectInterpretedRunsAlike(const std::string& hlo, const std::vector<ir::Li
     ExpectSameBits(compiled->outputs[i], interpreted->outputs[i]);
 }
 
+// Code that takes the sizes as arguments gives the bits of code that knows them.
+void ExpectGenericRunsAlike(const std::string& hlo, const RunResult& expected,
+                            const std::vector<ir::Literal>& arguments) {
+  const auto generic = RunOn("cpu", hlo, arguments, {.generic_from = 1});
+  ASSERT_TRUE(generic.ok()) << generic.status();
+  ASSERT_EQ(generic->outputs.size(), expected.outputs.size());
+  for (std::size_t i = 0; i < expected.outputs.size(); ++i)
+    ExpectSameBits(expected.outputs[i], generic->outputs[i]);
+}
+
 TEST_P(CorpusTest, DevicesAgreeWithInterpreter) {
   const std::string hlo = CorpusText(GetParam());
   const auto header = HeaderOf(hlo);
@@ -112,6 +122,7 @@ TEST_P(CorpusTest, DevicesAgreeWithInterpreter) {
   SCOPED_TRACE(actual->text);
   CompareOutputs(header, *expected, *actual);
   ExpectSavedRunsAlike(**compiled, *actual, arguments);
+  ExpectGenericRunsAlike(hlo, *actual, arguments);
   if (!cpu::KernelsAvailable() || !cpu::HasOneDnn()) return;
   const auto& stats = actual->stats;
   const std::map<std::string, int64_t> counts = {{"kernels", stats.kernels},

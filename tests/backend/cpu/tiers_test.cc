@@ -2,6 +2,7 @@
 // value tells which of the two ran.
 #include <cstdlib>
 #include <functional>
+#include <numeric>
 #include <thread>
 #include <vector>
 
@@ -271,6 +272,102 @@ TEST_F(TiersTest, AProcessMayEndWhileKernelsAreCompiled) {
         std::exit(3);
       },
       testing::ExitedWithCode(3), "");
+}
+
+// A kernel of a structure and constant of its own, in as many sizes as somebody wants.
+class SizesTest : public TiersTest {
+ protected:
+  ExecutablePtr OfSize(int64_t n, float factor, backend::CompileOptions options = {}) const {
+    return *device_.client->Compile(
+        ParseHlo(ir::Str("ENTRY main { x = f32[", n, "] parameter(0)  c = f32[] constant(", factor,
+                         ")  b = f32[", n, "] broadcast(c), dimensions={}  ROOT r = f32[", n,
+                         "] multiply(x, b) }")),
+        options);
+  }
+  float LastOf(Executable& executable, int64_t n) const {
+    std::vector<float> values(static_cast<std::size_t>(n));
+    std::iota(values.begin(), values.end(), 1.0F);
+    const Literal x = Literal::FromValues<float>({n}, values);
+    const BufferPtr buffer = *device_.client->FromHost({x.raw(), &x.shape()}, {}, device_);
+    const Buffers results =
+        *executable.Execute({.buffers = {&buffer, 1}, .scalars = {}, .donated = {}});
+    return device_.client->ToHost(*results[0])->data<float>().back();
+  }
+};
+
+TEST_F(SizesTest, TheSecondSizeHasCodeForAll) {
+  const Counted compiled(ir::Counter::kKernels), generic(ir::Counter::kGenericKernels);
+  const auto first = OfSize(50, 401);
+  EXPECT_THAT(first->ToString(), Not(HasSubstr("of any size")));
+  EXPECT_EQ(generic.get(), 0);
+  for (const int64_t n : {70, 71, 1000}) {
+    const auto next = OfSize(n, 401);
+    EXPECT_THAT(next->ToString(), HasSubstr("of any size"));
+    EXPECT_EQ(LastOf(*next, n), 401.0F * static_cast<float>(n));
+  }
+  EXPECT_EQ(LastOf(*first, 50), 401 * 50);
+  EXPECT_EQ(generic.get(), 1);
+  EXPECT_EQ(compiled.get(), 2);
+}
+
+TEST_F(SizesTest, TheSameSizeAgainIsNotAnother) {
+  const Counted generic(ir::Counter::kGenericKernels);
+  for (int k = 0; k < 3; ++k) EXPECT_EQ(LastOf(*OfSize(50, 402), 50), 402 * 50);
+  EXPECT_EQ(generic.get(), 0);
+}
+
+TEST_F(SizesTest, TwoSizesInOneProgramShareCode) {
+  const Counted compiled(ir::Counter::kKernels), generic(ir::Counter::kGenericKernels);
+  const auto executable = *device_.client->Compile(ParseHlo(R"(
+    ENTRY main {
+      x = f32[100] parameter(0)
+      y = f32[300] parameter(1)
+      c = f32[] constant(403)
+      b = f32[100] broadcast(c), dimensions={}
+      d = f32[300] broadcast(c), dimensions={}
+      p = f32[100] multiply(x, b)
+      q = f32[300] multiply(y, d)
+      ROOT r = (f32[100], f32[300]) tuple(p, q)
+    })"),
+                                                   {});
+  EXPECT_EQ(compiled.get(), 1);
+  EXPECT_EQ(generic.get(), 1);
+}
+
+TEST_F(SizesTest, ZeroMeansThatNoneIsSharedAndOneThatAllAre) {
+  const Counted generic(ir::Counter::kGenericKernels);
+  for (const int64_t n : {50, 70, 90}) OfSize(n, 404, {.generic_from = 0});
+  EXPECT_EQ(generic.get(), 0);
+  EXPECT_THAT(OfSize(50, 405, {.generic_from = 1})->ToString(), HasSubstr("of any size"));
+  EXPECT_EQ(generic.get(), 1);
+}
+
+TEST_F(SizesTest, KernelsThatMayWaitAreInterpretedUntilThatCostsMilliseconds) {
+  const Counted compiled(ir::Counter::kKernels), runs(ir::Counter::kKernelInterpretations);
+  const backend::CompileOptions waits{.interpreted_ops = kAll};
+  int64_t n = 50;
+  EXPECT_EQ(LastOf(*OfSize(n, 406, waits), n), 406.0F * static_cast<float>(n));
+  WaitForBackground();
+  EXPECT_EQ(compiled.get(), 0);
+  for (; compiled.get() == 0 && n < 100000; n += 500) {
+    EXPECT_EQ(LastOf(*OfSize(n, 406, waits), n), 406.0F * static_cast<float>(n));
+    WaitForBackground();
+  }
+  const int64_t interpreted = runs.get();
+  for (int more = 0; more < 5; ++more, n += 500)
+    EXPECT_EQ(LastOf(*OfSize(n, 406, waits), n), 406.0F * static_cast<float>(n));
+  WaitForBackground();
+  EXPECT_EQ(compiled.get(), 1);
+  EXPECT_EQ(runs.get(), interpreted);
+}
+
+TEST_F(SizesTest, SavedProgramsHaveTheirNumbers) {
+  OfSize(50, 407);
+  const auto executable = OfSize(70, 407);
+  const auto read = device_.client->Deserialize(*executable->Serialize());
+  ASSERT_TRUE(read.ok()) << read.status();
+  EXPECT_EQ((*read)->ToString(), executable->ToString());
+  EXPECT_EQ(LastOf(**read, 70), 407 * 70);
 }
 
 }  // namespace

@@ -80,6 +80,7 @@ import lazuli.signal
 import lazuli.sparse
 import lazuli.special
 import lazuli.testing
+import lazuli.tree
 import lazuli.utils
 
 _aliases.register()

@@ -8,7 +8,7 @@ from lazuli import _C
 from lazuli._C import Tensor
 from lazuli._C.nn import Module
 from lazuli._guards import Refused, Snapshot, same
-from lazuli._tree import flatten
+from lazuli._tree import apart, flatten, kind_of
 
 _MOST_ENTRIES = 8  # of a function: other arguments that are not tensors, other Python objects
 _MOST_CHANGES = 3  # calls in a row that change Python objects
@@ -32,6 +32,11 @@ def _flatten(value, tensors, shape, objects):
             _flatten(item, tensors, shape, objects)
     elif kind in _VALUES:
         shape.append((kind, repr(value) if kind in (float, complex) else value))
+    elif kind_of(value) is kind:  # a class that is registered
+        items, context = apart(kind, value)
+        shape.append((kind, len(items), context))
+        for item in items:
+            _flatten(item, tensors, shape, objects)
     else:
         shape.append((kind, id(value)))
         objects.append(value)
@@ -202,7 +207,7 @@ class Compiled:
 
     @staticmethod
     def _is_same_result(entry, structure, others):
-        return str(entry.structure) == str(structure) and len(others) == len(entry.others) and all(
+        return entry.structure == structure and len(others) == len(entry.others) and all(
             place == there and (kept is None) == (before is None)
             and (kept is None or same(kept[0], before[0]))
             for (kept, place), (before, there) in zip(others, entry.others, strict=True))

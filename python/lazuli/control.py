@@ -14,9 +14,9 @@ lazuli.associative_scan have PyTorch's.
 
 A function gets tensors without elements, and records what it does with them and with tensors from
 outside. Nothing can be read inside, and tensors from outside cannot be changed there. Arguments and
-results are tensors, numbers, None, or tuples, lists and dicts of them. A loop or branch is one
-operation, pending as any other, and may contain others. What a check finds inside, such as an index
-out of range, is an error of the run.
+results are tensors, numbers, None, or tuples, lists and dicts of them, or objects of classes that
+are registered (lazuli.tree). A loop or branch is one operation, pending as any other, and may
+contain others. What a check finds inside, such as an index out of range, is an error of the run.
 
 Random numbers inside come from a generator of the operation's own, whose seed is one block of four
 numbers of the default generator: the default generator moves on by one block, or by two in a
@@ -57,16 +57,10 @@ class _Tree:
                 if not hole]
 
     def __eq__(self, other):
-        return str(self) == str(other)
+        return self.structure == other.structure and self.holes == other.holes
 
     def __str__(self):
-        return str(self.structure.build([_Word("None" if hole else "*") for hole in self.holes]))
-
-
-class _Word(str):
-    """A word that containers show without quotes."""
-
-    __repr__ = str.__str__
+        return self.structure.shown("None" if hole else "*" for hole in self.holes)
 
 
 def _tensor(name, what, leaf, device):

@@ -36,7 +36,22 @@ Shape BatchedWithLayout(const BatchScope& s, const Shape& shape) {
   return batched.WithLayout(order);
 }
 
-// What the user's rule for batches computes.
+// Whether the result of a rule repeats one value for all samples.
+bool IsRepeated(const hlo::Instruction& result) {
+  if (result.opcode() != hlo::Opcode::kBroadcast) return false;
+  const Dims& kept = result.attrs_as<hlo::DimensionsAttrs>().dimensions;
+  return std::find(kept.begin(), kept.end(), 0) == kept.end();
+}
+
+Op OneSample(BatchScope& s, Op batch) {
+  const Shape shape = batch.shape();  // NOLINT: a copy, for the original moves
+  Dims limits(shape.dims().begin(), shape.dims().end());
+  limits[0] = 1;
+  const Op first = s.b.Slice(batch, Dims(limits.size(), 0), limits, Dims(limits.size(), 1));
+  return s.b.Reshape(first, shape.dims().subspan(1));
+}
+
+// What the user's rule for batches computes. What it repeats for all samples has no batch dim.
 BatchValue ByUserRule(BatchScope& s, const hlo::Instruction& i, const CustomCallRules& rules,
                       BatchValues operands) {
   std::vector<bool> batched;
@@ -48,7 +63,17 @@ BatchValue ByUserRule(BatchScope& s, const hlo::Instruction& i, const CustomCall
   const auto module = rules.batch(i, batched, s.size());
   if (!module.ok()) return s.Error(module.status());
   const Op all = s.b.Call(hlo::AddCopy(**module, *s.b.module()), arguments);
-  return s.Split(i.shape().IsTuple() ? all : s.b.GetTupleElement(all, 0), true);
+  const auto result_of = [&](std::size_t k) {
+    const Op result = s.b.GetTupleElement(all, static_cast<int64_t>(k));
+    if (s.size() == 0 || !IsRepeated(*(*module)->entry()->root()->operand(k)))
+      return BatchScope::Array(result);
+    return BatchScope::Array(OneSample(s, result), false);
+  };
+  if (!i.shape().IsTuple()) return result_of(0);
+  BatchValue results{.is_tuple = true};
+  for (std::size_t k = 0; k < i.shape().tuple().size(); ++k)
+    results.elements.push_back(result_of(k));
+  return results;
 }
 
 }  // namespace

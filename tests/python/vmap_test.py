@@ -251,3 +251,56 @@ def test_a_mistake_is_named(call, kind, text):
     with pytest.raises(kind, match=text):
         call()
     assert same(vmap(lambda x: x * 2)(DATA), DATA * 2)  # and leaves nothing behind
+
+
+def test_a_batch_has_jax_words():
+    t = vmap(lambda x, y: x * y, in_axes=[0, None], out_axes=1)(DATA, Y)
+    assert same(t, (DATA * Y).T)
+    assert same(vmap(lambda x, k: x * k, in_axes=0)(DATA, k=DATA), DATA * DATA)  # the samples of k, too
+    assert vmap(lambda: 7 * lz.ones(2), axis_size=3)().tolist() == [[7, 7]] * 3
+    assert vmap(lambda x: x * 2, in_axes=None, axis_size=2)(Y).tolist() == [[1, -2, 4]] * 2
+    for wrong, message in ((lambda: vmap(lambda x: x, 1, in_axes=0), "in_dims and in_axes are one argument"),
+                           (lambda: vmap(lambda x: x, axis_size=3)(DATA), r"got sizes \[3, 4\]"),
+                           (lambda: vmap(lambda x: x, in_axes=None)(DATA), "at least one Tensor to vmap over, or axis_size"),
+                           (lambda: vmap(lambda x: x, axis_size=-1), "axis_size must be an int, 0 or more, not -1"),
+                           (lambda: vmap(lambda x: x, in_axes="a")(DATA), "expected `in_axes` to be int"),
+                           (lambda: vmap(lambda x: x, axis_name="i", chunk_size=2), "chunk_size is not possible")):
+        with pytest.raises(ValueError, match=message):
+            wrong()
+
+
+def test_samples_of_a_named_axis_know_each_other():
+    f = lz.func
+    assert same(vmap(lambda x: x - f.pmean(x, "i"), axis_name="i")(DATA), DATA - DATA.mean(0))
+    assert same(vmap(lambda x: (f.pmax(x, "i") - f.pmin(x, "i")) * f.axis_index("i"), axis_name="i")(DATA), 18 / 11 * lz.arange(4.0)[:, None].expand(4, 3))
+    assert f.vmap(lambda x: x * f.psum(1, "i") + f.axis_size("i"), axis_name="i")(lz.ones(4)).tolist() == [8] * 4
+    total = vmap(lambda x: f.psum({"a": x, "b": x > 0}, "i"), axis_name="i", out_axes=None)(DATA)  # the same for all samples
+    assert same(total["a"], DATA.sum(0)) and total["b"].tolist() == [2, 2, 2]
+    both = vmap(vmap(lambda x: x - f.psum(x, "i") + 10 * f.psum(x, ("i", "j")), axis_name="j"), axis_name="i")(DATA)
+    assert same(both, DATA - DATA.sum(0) + 10 * DATA.sum())
+
+
+def test_derivatives_go_through_sums_over_samples():
+    f = lz.func
+
+    def centred(x):
+        return ((x - f.pmean(x, "i"))**2).sum()
+
+    x = DATA.clone().requires_grad_()
+    vmap(centred, axis_name="i")(x).sum().backward()
+    assert same(x.grad, 2 * (DATA - DATA.mean(0)))
+    # Each sample's own gradient is the sum of what all results say.
+    assert same(vmap(grad(lambda x: f.psum(x * x, "i").sum()), axis_name="i")(DATA), 8 * DATA)
+    pushed = jvp(vmap(lambda x: f.psum(x * x, "i"), axis_name="i", out_axes=None), (DATA,), (lz.ones(4, 3),))[1]
+    assert same(pushed, 2 * DATA.sum(0), 1e-5)
+    with pytest.raises(RuntimeError, match="pmax has no derivative"):
+        grad(lambda x: vmap(lambda x: f.pmax(x, "i"), axis_name="i")(x).sum())(DATA).tolist()
+
+
+def test_an_axis_is_known_only_inside():
+    with pytest.raises(NameError, match=r"psum: there is no axis named 'j' here \(named axes: 'i'\)"):
+        vmap(lambda x: lz.func.psum(x, "j"), axis_name="i")(DATA)
+    with pytest.raises(NameError, match=r"axis_index: there is no axis named 'i' here \(named axes: none\)"):
+        lz.func.axis_index("i")
+    with pytest.raises(TypeError, match="psum: takes tensors and numbers, not str"):
+        vmap(lambda x: lz.func.psum("x", "i"), axis_name="i")(DATA)

@@ -1,6 +1,7 @@
 """Transforms of functions, and functions of modules as functions of their tensors."""
 
 from lazuli import _C
+from lazuli.func._axes import axis_index, axis_size, pmax, pmean, pmin, psum
 from lazuli.func._custom import checkpoint, custom_jvp, custom_vjp, remat, stop_gradient
 from lazuli.func._jit import jit
 from lazuli.func._transforms import (debug_unwrap, functionalize, grad, grad_and_value, hessian,
@@ -9,10 +10,11 @@ from lazuli.func._vmap import vmap
 from lazuli.nn._kinds import _BatchNorm
 from lazuli.nn.utils.stateless import functional_call
 
-__all__ = ["checkpoint", "custom_jvp", "custom_vjp", "debug_unwrap", "functional_call",
-           "functionalize", "grad", "grad_and_value", "hessian", "jacfwd", "jacrev", "jit",
-           "jvp", "linearize", "remat", "replace_all_batch_norm_modules_", "stack_module_state",
-           "stop_gradient", "value_and_grad", "vjp", "vmap"]
+__all__ = ["axis_index", "axis_size", "checkpoint", "custom_jvp", "custom_vjp", "debug_unwrap",
+           "functional_call", "functionalize", "grad", "grad_and_value", "hessian", "jacfwd",
+           "jacrev", "jit", "jvp", "linearize", "pmax", "pmean", "pmin", "psum", "remat",
+           "replace_all_batch_norm_modules_", "stack_module_state", "stop_gradient",
+           "value_and_grad", "vjp", "vmap"]
 
 
 def stack_module_state(models):

@@ -376,3 +376,32 @@ def test_the_examples_of_the_page_run():
     names = {}
     for block in blocks:
         exec(compile(block, str(page), "exec"), names)  # noqa: S102
+
+
+def test_holomorphic_functions_have_complex_derivatives():
+    z = lz.tensor([1 + 2j, 0.5 - 1j])
+    assert lz.allclose(grad(lambda z: (z**3).sum(), holomorphic=True)(z), 3 * z * z)
+    value, found = value_and_grad(lambda z: (z**3).sum(), holomorphic=True)(z)
+    assert lz.allclose(value, (z**3).sum()) and lz.allclose(found, 3 * z * z)
+    for matrix in (jacrev, jacfwd):
+        assert lz.allclose(matrix(lambda z: z * z.sum(), holomorphic=True)(z), z.sum() * lz.eye(2) + z[:, None])
+    assert lz.allclose(hessian(lambda z: (z**3).sum(), holomorphic=True)(z), lz.diag(6 * z))
+    with pytest.raises(RuntimeError, match="grad: with holomorphic=True arguments must be complex, not lazuli.float32"):
+        grad(cubes, holomorphic=True)(vector())
+    with pytest.raises(RuntimeError, match="jacrev: with holomorphic=True outputs must be complex, not lazuli.float32"):
+        jacrev(lambda z: z.real, holomorphic=True)(z)
+
+
+def test_allow_int_lets_integers_be_among_the_arguments():
+    x, i = vector(), lz.tensor([0, 1, 2])
+    gradients = grad(lambda x, i: (x * i).sum(), (0, 1), allow_int=True)(x, i)
+    assert gradients[0].tolist() == [0, 1, 2] and (gradients[1].tolist(), gradients[1].dtype) == ([0, 0, 0], lz.int64)
+    rows = jacrev(lambda d: d["x"] * d["i"], allow_int=True)({"x": x, "i": i})
+    assert rows["x"].tolist() == [[0, 0, 0], [0, 1, 0], [0, 0, 2]] and rows["i"].tolist() == [[0] * 3] * 3 and rows["i"].dtype == lz.int64
+    with pytest.raises(RuntimeError, match="grad: only tensors of a floating-point or complex dtype are differentiated for, not lazuli.int64"):
+        grad(lambda x, i: (x * i).sum(), (0, 1))(x, i)
+
+
+def test_jacobians_take_keyword_arguments():
+    for matrix in (jacrev, jacfwd):
+        assert matrix(lambda x, *, k: x * k)(vector(), k=vector()).diagonal().tolist() == [1, 2, 3]

@@ -94,6 +94,10 @@ def positions(name, argnums, count):
     return found
 
 
+def _is_smooth(x):
+    return x.is_floating_point() or x.is_complex()
+
+
 def check_function(name, func):
     if not callable(func):
         raise TypeError(f"{name}: takes a function, not {type(func).__name__}")
@@ -104,7 +108,7 @@ class Run:
     or for ALL. With has_aux the function returns (output, aux)."""
 
     def __init__(self, name, recorded, func, args, kwargs=None, argnums=ALL, has_aux=False,
-                 not_floats=RuntimeError, not_tensors=ValueError):
+                 not_floats=RuntimeError, not_tensors=ValueError, allow_int=False):
         self._name, self._recorded, self._own = name, recorded, _state.own
         self._nested = _state.depth > 1
         chosen = range(len(args)) if argnums is ALL else positions(name, argnums, len(args))
@@ -112,7 +116,7 @@ class Run:
         leaves, self.arguments = flatten(tuple(args[i] for i in chosen) if several
                                          else args[chosen[0]])
         for x in leaves:
-            self._check_argument(x, not_floats, not_tensors)
+            self._check_argument(x, not_floats, not_tensors, allow_int)
         self.inputs = [self._differentiated(x) for x in leaves]
         used = self.arguments.build(self.inputs)
         by_place = dict(zip(chosen, used if several else (used,), strict=True))
@@ -125,18 +129,27 @@ class Run:
                                "differentiated for; clone() it there")
         self._take(value, has_aux)
 
-    def _check_argument(self, x, not_floats, not_tensors):
+    def _check_argument(self, x, not_floats, not_tensors, allow_int):
         if not isinstance(x, Tensor):
             raise not_tensors(f"{self._name}: takes tensors to differentiate for, not "
                               f"{type(x).__name__}")
-        if not (x.is_floating_point() or x.is_complex()):
+        if not (_is_smooth(x) or allow_int):
             raise not_floats(f"{self._name}: only tensors of a floating-point or complex dtype "
                              f"are differentiated for, not {x.dtype}")
 
     def _differentiated(self, x):
+        if not _is_smooth(x):
+            return x.detach()
         if self._recorded and x.requires_grad:
             return x.view_as(x)
         return self.own(x.detach())
+
+    def for_all_inputs(self, gradients_for, outer=()):
+        """gradients_for(inputs) that have one, and zeros for those of integers: for each input a
+        tensor of the outer dims and its own."""
+        found = iter(gradients_for([x for x in self.inputs if _is_smooth(x)]))
+        return [next(found) if _is_smooth(x) else x.new_zeros((*outer, *x.shape))
+                for x in self.inputs]
 
     def own(self, x):
         """Makes x a leaf of this run, and returns it."""

@@ -16,14 +16,14 @@ from lazuli.func._runs import Run, check_function, level
 from lazuli._tree import flatten
 
 
-def _gradient_and_value(name, func, argnums, has_aux, arranged):
+def _gradient_and_value(name, func, argnums, has_aux, holomorphic, allow_int, arranged):
     """The function that returns arranged(gradient, output, aux) for the same arguments."""
     check_function(name, func)
 
     @functools.wraps(func)
     def call(*args, **kwargs):
         with level() as recorded:
-            run = Run(name, recorded, func, args, kwargs, argnums, has_aux)
+            run = Run(name, recorded, func, args, kwargs, argnums, has_aux, allow_int=allow_int)
             output = run.value
             if not isinstance(output, Tensor):
                 raise RuntimeError(f"{name}: the function must return a tensor, not "
@@ -32,37 +32,44 @@ def _gradient_and_value(name, func, argnums, has_aux, arranged):
                 raise RuntimeError(f"{name}: the function must return a tensor without dims, not "
                                    f"one of shape {tuple(output.shape)}; vjp and jacrev take such "
                                    "functions")
-            found = gradients([output], run.inputs, [None], run.kept, retain=False)
+            if holomorphic:
+                _check_complex(name, run)
+            found = run.for_all_inputs(lambda inputs: gradients(
+                [output], inputs, [_C.ones_like(output) if holomorphic else None], run.kept,
+                retain=False))
+            found = _holomorphic(found) if holomorphic else found
             return arranged(run.arguments.build(run.finished(found)), *run.results(False),
                             run.finished_aux())
 
     return call
 
 
-def grad(func, argnums=0, has_aux=False):
+def grad(func, argnums=0, has_aux=False, holomorphic=False, allow_int=False):
     """The function of the same arguments that returns the gradient of func, whose result is a
     tensor without dims.
 
     argnums are the positions of the arguments to differentiate for: an int, or a tuple of ints,
     which gives a tuple of gradients. With has_aux func returns (output, aux), and the gradient
-    comes as (gradient, aux).
+    comes as (gradient, aux). holomorphic: arguments and output are complex, and the gradient is
+    the complex derivative. allow_int: tensors of integers may be among the arguments, and their
+    gradients are zeros of their dtype.
     """
     return _gradient_and_value(
-        "grad", func, argnums, has_aux,
+        "grad", func, argnums, has_aux, holomorphic, allow_int,
         lambda gradient, _, aux: (gradient, aux) if has_aux else gradient)
 
 
-def grad_and_value(func, argnums=0, has_aux=False):
+def grad_and_value(func, argnums=0, has_aux=False, holomorphic=False, allow_int=False):
     """grad() whose function returns (gradient, output); with has_aux (gradient, (output, aux))."""
     return _gradient_and_value(
-        "grad_and_value", func, argnums, has_aux,
+        "grad_and_value", func, argnums, has_aux, holomorphic, allow_int,
         lambda gradient, output, aux: (gradient, (output, aux) if has_aux else output))
 
 
-def value_and_grad(func, argnums=0, has_aux=False):
+def value_and_grad(func, argnums=0, has_aux=False, holomorphic=False, allow_int=False):
     """grad_and_value() in JAX's order: (output, gradient), or ((output, aux), gradient)."""
     return _gradient_and_value(
-        "value_and_grad", func, argnums, has_aux,
+        "value_and_grad", func, argnums, has_aux, holomorphic, allow_int,
         lambda gradient, output, aux: ((output, aux) if has_aux else output, gradient))
 
 
@@ -160,12 +167,29 @@ def _check_real(name, tensors, what):
                                f"{x.dtype}")
 
 
-def _by_rows(run, chunk_size):
+def _check_complex(name, run):
+    """Raises unless a function that is holomorphic takes and returns complex tensors."""
+    for what, tensors in (("arguments", run.inputs), ("outputs", run.outputs)):
+        for x in tensors:
+            if not x.is_complex():
+                raise RuntimeError(f"{name}: with holomorphic=True {what} must be complex, not "
+                                   f"{x.dtype}")
+
+
+def _holomorphic(gradients):
+    """Complex derivatives from gradients, which are their conjugates."""
+    return [g.conj().resolve_conj() for g in gradients]
+
+
+def _by_rows(run, holomorphic, chunk_size):
     """The Jacobian matrices of each output, by a backward pass for a batch of its elements."""
-    return [rows_at_once(o, run.inputs, run.kept, chunk_size) for o in run.outputs]
+    for o in run.outputs:
+        found = run.for_all_inputs(lambda inputs, o=o: rows_at_once(o, inputs, run.kept, chunk_size),
+                                   o.shape)
+        yield _holomorphic(found) if holomorphic else found
 
 
-def _by_columns(run, chunk_size):
+def _by_columns(run, holomorphic, chunk_size):
     """The same by a batch of the elements of the inputs, through the recorded vjp."""
     vectors, products = run.transposed()
     columns = [rows_at_once(p, vectors, run.kept, chunk_size) for p in products]
@@ -180,21 +204,26 @@ def _transposed(blocks, inputs):
             for b, x in zip(blocks, inputs, strict=True)]
 
 
-def _jacobian(name, func, argnums, has_aux, blocks_of, chunk_size=None, **kinds):
+def _jacobian(name, func, argnums, has_aux, holomorphic, blocks_of, chunk_size=None, **kinds):
     check_function(name, func)
 
     @functools.wraps(func)
-    def call(*args):
+    def call(*args, **kwargs):
         with level() as recorded:
-            _check_real(name, flatten(args)[0], "arguments")
-            run = Run(name, recorded, func, args, None, argnums, has_aux, **kinds)
+            if not holomorphic:
+                _check_real(name, flatten(args)[0], "arguments")
+            run = Run(name, recorded, func, args, kwargs, argnums, has_aux, **kinds)
             run.check_outputs()
-            _check_real(name, run.outputs, "outputs")
-            if blocks_of is _by_rows and not all(o.is_floating_point() for o in run.outputs):
+            if holomorphic:
+                _check_complex(name, run)
+            else:
+                _check_real(name, run.outputs, "outputs")
+            if blocks_of is _by_rows and not all(o.is_floating_point() or o.is_complex()
+                                                 for o in run.outputs):
                 raise RuntimeError(f"{name}: the function must return tensors of a floating-point "
                                    "dtype")
             found = run.structure.build(run.arguments.build(run.finished(blocks))
-                                        for blocks in blocks_of(run, chunk_size))
+                                        for blocks in blocks_of(run, holomorphic, chunk_size))
             return (found, run.finished_aux()) if has_aux else found
 
     return call
@@ -205,33 +234,35 @@ def _check_chunk(name, chunk_size):
         raise ValueError(f"{name}: chunk_size must be greater than 0, not {chunk_size}")
 
 
-def jacrev(func, argnums=0, *, has_aux=False, chunk_size=None, _preallocate_and_copy=False):
+def jacrev(func, argnums=0, has_aux=False, holomorphic=False, allow_int=False, *, chunk_size=None,
+           _preallocate_and_copy=False):
     """The function that returns the Jacobian matrices of func: [*output.shape, *input.shape] in
     place of each output, and within it of each input at argnums; with has_aux (matrices, aux).
 
     The backward passes of all elements of an output are one, batched by vmap(); with chunk_size
-    those of at most so many elements.
+    those of at most so many elements. holomorphic and allow_int are those of grad().
     """
     _check_chunk("jacrev", chunk_size)
-    return _jacobian("jacrev", func, argnums, has_aux, _by_rows, chunk_size)
+    return _jacobian("jacrev", func, argnums, has_aux, holomorphic, _by_rows, chunk_size,
+                     allow_int=allow_int)
 
 
-def jacfwd(func, argnums=0, has_aux=False, *, randomness="error"):
+def jacfwd(func, argnums=0, has_aux=False, holomorphic=False, *, randomness="error"):
     """jacrev() by jvp(): its batch has an entry for each element of the inputs at argnums, so it is
     for functions with fewer inputs than outputs. func runs once, so randomness changes nothing."""
     if randomness not in ("error", "different", "same"):
         raise RuntimeError("jacfwd: randomness must be 'error', 'different' or 'same', not "
                            f"{randomness!r}")
-    return _jacobian("jacfwd", func, argnums, has_aux, _by_columns, not_floats=ValueError,
-                     not_tensors=RuntimeError)
+    return _jacobian("jacfwd", func, argnums, has_aux, holomorphic, _by_columns,
+                     not_floats=ValueError, not_tensors=RuntimeError)
 
 
-def hessian(func, argnums=0, has_aux=False):
+def hessian(func, argnums=0, has_aux=False, holomorphic=False):
     """The function that returns the second derivatives of func: [*output.shape, *x.shape, *y.shape]
     for each two inputs x and y at argnums; with has_aux (derivatives, aux). It is
     jacrev(jacrev(func)), whose values are those of jacfwd(jacrev(func))."""
-    inner = _jacobian("hessian", func, argnums, has_aux, _by_rows)
-    return _jacobian("hessian", inner, argnums, has_aux, _by_rows)
+    inner = _jacobian("hessian", func, argnums, has_aux, holomorphic, _by_rows)
+    return _jacobian("hessian", inner, argnums, has_aux, holomorphic, _by_rows)
 
 
 def functionalize(func, *, remove="mutations"):

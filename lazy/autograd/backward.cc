@@ -19,6 +19,7 @@
 #include "lazy/autograd/grad_name.h"
 #include "lazy/ops/core/functions.h"
 #include "lazy/tensor/journal.h"
+#include "lazy/tensor/outside.h"
 #include "lazy/tensor/site_scope.h"
 #include "lazy/tensor/status_error.h"
 #include "lazy/tensor/tape.h"
@@ -59,9 +60,10 @@ Tensor OwnElements(Tensor gradient) {
 // to them.
 class Wanted {
  public:
-  Wanted(absl::Span<const Tensor> roots, absl::Span<const Tensor> inputs) {
+  Wanted(absl::Span<const Tensor> roots, absl::Span<const Tensor> inputs, bool ends_outside)
+      : ends_outside_(ends_outside) {
     for (const Tensor& input : inputs) {
-      edges_.push_back(GradEdge(input));
+      edges_.push_back(Followed(GradEdge(input)));
       if (!edges_.back()) {
         throw StatusError(InvalidArgument("grad: input ", edges_.size() - 1, ", ", input.shape(),
                                           ", requires no gradient"));
@@ -70,6 +72,8 @@ class Wanted {
     MarkPaths(roots);
   }
 
+  // Where a gradient that is sent by the edge arrives.
+  const Edge& Followed(const Edge& edge) const { return ends_outside_ ? edge : BeyondEnds(edge); }
   std::size_t size() const { return edges_.size(); }
   const Edge& edge(std::size_t i) const { return edges_[i]; }
   bool Is(const Edge& edge) const {
@@ -98,22 +102,26 @@ class Wanted {
       if (edge.node && leads_on_.try_emplace(edge.node.get(), false).second)
         nodes.push_back(edge.node.get());
     };
-    for (const Tensor& root : roots) visit(GradEdge(root));
+    for (const Tensor& root : roots) visit(Followed(GradEdge(root)));
     for (std::size_t i = 0; i < nodes.size(); ++i) {  // NOLINT: visit() adds to nodes
+      if (IsEnd(*nodes[i])) continue;
       for (const Edge& edge : nodes[i]->edges()) {
-        if (edge) visit(edge);
+        if (edge) visit(Followed(edge));
       }
     }
     // Edges lead to nodes that were recorded earlier.
     std::sort(nodes.begin(), nodes.end(),
               [](const GradNode* a, const GradNode* b) { return a->sequence() < b->sequence(); });
     for (const GradNode* node : nodes) {
+      if (IsEnd(*node)) continue;
       for (const Edge& edge : node->edges()) {
-        if (edge && IsOnTheWay(edge)) leads_on_[node] = true;
+        if (edge && IsOnTheWay(Followed(edge))) leads_on_[node] = true;
       }
     }
   }
+  static bool IsEnd(const GradNode& node) { return node.sequence() == 0; }
 
+  bool ends_outside_;
   std::vector<Edge> edges_;
   std::vector<bool> reached_;
   absl::flat_hash_map<const GradNode*, bool> leads_on_;  // every node that can be reached
@@ -156,7 +164,8 @@ class TapeWalker {
     if (wanted_ != nullptr) found_.resize(wanted_->size());
   }
 
-  void Send(const Edge& edge, Tensor gradient) {
+  void Send(const Edge& sent, Tensor gradient) {
+    const Edge& edge = wanted_ == nullptr ? sent : wanted_->Followed(sent);
     if (wanted_ != nullptr && !wanted_->IsOnTheWay(edge)) return;
     if (edge.leaf) {
       SendToLeaf(edge, std::move(gradient));
@@ -476,7 +485,7 @@ Tensors Grad(absl::Span<const Tensor> outputs, absl::Span<const Tensor> inputs,
   options.retain_graph = options.retain_graph || options.create_graph;
   GradModeGuard mode(options.create_graph);
   Tensors seeds = Seeds("grad", outputs, gradients);
-  const Wanted wanted(outputs, inputs);
+  const Wanted wanted(outputs, inputs, options.ends_outside);
   for (std::size_t i = 0; i < inputs.size(); ++i) {
     if (!wanted.reached(i) && !allow_unused) {
       throw StatusError(InvalidArgument("grad: the outputs do not depend on input ", i, ", ",

@@ -14,6 +14,9 @@ struct BackwardOptions {
   bool is_transposed = false;
   // Of Grad(): a gradient that reaches an input ends there, as if no input depended on another.
   bool ends_at_inputs = false;
+  // Of Grad() in a trace: a gradient that reaches what was computed outside of it ends there. Such a
+  // tensor may be an input.
+  bool ends_outside = false;
 };
 // Whether the innermost backward of this thread is such a one. A node may then give zeros whose
 // history goes forward, which makes its own backward unnecessary.

@@ -31,6 +31,7 @@ class Resumed {
 
 Tensors Differentiated(const Tensors& roots, const Tensors& seeds, const Tensors& wanted,
                        BackwardOptions options) {
+  options.ends_outside = true;
   if (roots.empty() || wanted.empty()) return Tensors(wanted.size());
   return Grad(roots, wanted, seeds, options, /*allow_unused=*/true);
 }

@@ -114,7 +114,7 @@ class Capture::Lifted final : public Outside {
     IntrusivePtr<GradNode>& end = ends_of_[KeyOf(result, edge)];
     if (!end) {
       LeafOf(KeyOf(result, edge), result, edge.node->site());  // which keeps the tensor
-      end = EndOfHistory(edge.node->site());
+      end = EndOfHistory(edge, edge.node->site());
       ends_.emplace(end.get(), KeyOf(result, edge));
     }
     return {end, nullptr, 0};

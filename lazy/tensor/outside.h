@@ -62,8 +62,11 @@ class Outside {
   absl::Span<const Tensor* const> operands_;
 };
 
-// A node for EdgeOf: what it would pass on to what is outside is an error.
-IntrusivePtr<GradNode> EndOfHistory(SiteId site);
+// A node for EdgeOf, which stands for this edge of what is outside. Gradients are asked for beyond it;
+// what it would pass on to the .grad of leaves is an error.
+IntrusivePtr<GradNode> EndOfHistory(Edge outside, SiteId site);
+// What the edge stands for if it leads to such a node; the edge itself if not.
+const Edge& BeyondEnds(const Edge& edge);
 
 // OK, or why nothing of the context runs: it is that of a trace with an Outside.
 absl::Status CheckRuns(const Context& context);

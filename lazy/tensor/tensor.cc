@@ -146,7 +146,7 @@ namespace {
 
 class OutsideNode final : public GradNode {
  public:
-  explicit OutsideNode(SiteId site) : GradNode(site) {}
+  OutsideNode(Edge outside, SiteId site) : GradNode(site) { edges_.push_back(std::move(outside)); }
   std::string_view name() const override { return "outside"; }
   Tensors Backward(absl::Span<const Tensor>) override {
     throw StatusError(FailedPrecondition(
@@ -159,11 +159,17 @@ class OutsideNode final : public GradNode {
 }  // namespace
 
 // Before all others, as what it stands for: backward gets to it last.
-IntrusivePtr<GradNode> EndOfHistory(SiteId site) {
+IntrusivePtr<GradNode> EndOfHistory(Edge outside, SiteId site) {
   ends_history = true;
-  IntrusivePtr<GradNode> end = MakeIntrusive<OutsideNode>(site);
+  IntrusivePtr<GradNode> end = MakeIntrusive<OutsideNode>(std::move(outside), site);
   ends_history = false;
   return end;
+}
+
+const Edge& BeyondEnds(const Edge& edge) {
+  const Edge* beyond = &edge;
+  while (beyond->node && beyond->node->sequence() == 0) beyond = beyond->node->edges().data();
+  return *beyond;
 }
 
 Edge GradEdge(const Tensor& tensor) {

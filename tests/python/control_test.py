@@ -490,6 +490,47 @@ def test_callbacks_inside_run_once_for_each_step_and_in_compiled_code():
     assert seen_by(lambda note: control.fori_loop(0, 3, lambda i, c: (note(i), c + 1)[1], x)) == (5, [0, 1, 2], 0)
 
 
+def test_derivatives_that_were_made_outside_are_used_inside():
+    def f(x):
+        return (x * x).sin() * x.sum()
+
+    x, v = lz.tensor([0.5, -0.3, 0.2]), lz.tensor([1.0, 2.0, -1.0])
+    _, back = lz.func.vjp(f, x)
+    _, push = lz.func.linearize(f, x)
+    for product in (lambda u: back(u)[0], push):
+        wanted = product(product(v))
+        assert lz.allclose(control.fori_loop(0, 2, lambda i, u: product(u), v), wanted)
+        assert lz.allclose(control.scan(lambda u, _: (product(u), None), v, None, 2)[0], wanted)
+        assert lz.allclose(control.while_loop(lambda c: c[0] < 2, lambda c: (c[0] + 1, product(c[1])), (0, v))[1], wanted)
+        assert lz.allclose(control.cond(lz.tensor(True), lambda u: product(product(u)), lambda u: u, v), wanted)
+        assert lz.allclose(control.map(product, product(v)[None]), wanted[None])
+        assert lz.allclose(lz.vmap(lambda u: control.fori_loop(0, 2, lambda i, u: product(u), u))(v[None]), wanted[None])
+        inner = control.scan(lambda u, _: (control.fori_loop(0, 1, lambda i, u: product(u), u), None), v, None, 2)[0]
+        assert lz.allclose(inner, wanted)
+
+
+def test_gradients_inside_go_through_what_was_computed_outside():
+    w = lz.tensor([1.0, 2.0]).requires_grad_()
+    y, z = w**3, w * 2
+
+    def step(c, _):
+        of_w, = lz.autograd.grad((y * c.detach() + z).sum(), w, create_graph=True)
+        of_z, = lz.autograd.grad((y * z * c.detach()).sum(), z, create_graph=True)
+        return c + of_w, of_z
+
+    def looped(c):
+        results = []
+        for _ in range(3):
+            c, of_z = step(c, None)
+            results.append(of_z)
+        return c, lz.stack(results)
+
+    made, wanted = control.scan(step, lz.ones(2), None, 3), looped(lz.ones(2))
+    assert lz.allclose(made[0], wanted[0]) and lz.allclose(made[1], wanted[1])
+    gradients = [lz.autograd.grad(c.sum() + r.sum(), w, retain_graph=True)[0] for c, r in (made, wanted)]
+    assert lz.allclose(*gradients)
+
+
 def test_a_callback_inside_needs_a_gradient_only_if_somebody_wants_one():
     def f(x):
         return control.scan(lambda c, v: (lz.pure_callback(lambda a: a.numpy() * 2, c, c) + v, c), x, lz.arange(3.0))[0].sum()

@@ -333,11 +333,15 @@ absl::StatusOr<ProgramPtr> Capture::Finish(absl::Span<const Tensor> results, std
     const Outside::Operands operands(lifted_.get(), tensors);
     context_->LockWithValues(lock, storages, kNoSite, absl::MakeSpan(trace.roots));
   }
+  std::vector<const Node*> repeated;
   const auto& all_checks = context_->checked();
   for (std::size_t i = 0; i < all_checks.size(); ++i) {
     const bool is_own = i < own_checks_.value_or(0), is_effect = all_checks[i].is_effect;
     if (!is_own && i < first_check_) continue;
-    if (is_own && is_effect && own_effects_ == OwnEffects::kNot) continue;
+    if (is_own && is_effect && own_effects_ == OwnEffects::kNot) {
+      repeated.push_back(all_checks[i].node.get());
+      continue;
+    }
     (is_effect ? trace.effects : trace.checked).push_back(all_checks[i].node);
   }
   const auto functions = FunctionsOf(context_->checked());
@@ -345,6 +349,7 @@ absl::StatusOr<ProgramPtr> Capture::Finish(absl::Span<const Tensor> results, std
   TraceGraph(trace);
   const backend::Device device = storages.empty() ? backend::Device() : storages[0]->device();
   LAZULI_ASSIGN_OR_RETURN(lowering::EmitSignature signature, SignatureOf(trace, device));
+  signature.repeated = std::move(repeated);
   for (std::size_t i = 0; i < written_.size(); ++i) {
     const std::size_t number = signature.parameters.size() - written_.size() + i;
     aliases.push_back({.output_index = {static_cast<int64_t>(results.size() + i)},

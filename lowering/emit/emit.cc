@@ -4,6 +4,8 @@
 #include <ranges>
 #include <utility>
 
+#include "absl/container/flat_hash_set.h"
+
 #include "ir/graph/stack.h"
 #include "ir/hlo/verifier.h"
 #include "ir/support/error_place.h"
@@ -94,6 +96,20 @@ class TraceEmitter : public LoweringContext {
       check_nodes_.resize(checks.size(), node->mark_index);
     }
     return absl::OkStatus();
+  }
+
+  // The HLO calls that these nodes became.
+  absl::flat_hash_set<hlo::Instruction*> CallsOf(absl::Span<const Node* const> nodes) const {
+    absl::flat_hash_set<hlo::Instruction*> calls;
+    for (const Node* node : nodes) {
+      const bool is_here = node->mark_index < trace_.nodes.size() &&
+                           trace_.nodes[node->mark_index] == node && node->num_outputs() > 0;
+      if (!is_here) continue;
+      hlo::Instruction* i = ops_[first_[node->mark_index]].instruction();
+      while (i->opcode() == Opcode::kGetTupleElement) i = i->operand(0);
+      if (i->opcode() == Opcode::kCall) calls.insert(i);
+    }
+    return calls;
   }
 
   uint32_t check_node(std::size_t i) const { return check_nodes_[i]; }
@@ -234,6 +250,38 @@ std::vector<Op> AddSigned(const Trace& trace, const EmitSignature& signature, Bu
   return parameters;
 }
 
+// Calls in the computation and in all that it calls have no effects if nobody uses their results.
+void RemoveEffects(hlo::Computation* computation) {
+  std::vector<hlo::Computation*> pending{computation};
+  absl::flat_hash_set<hlo::Computation*> seen{computation};
+  while (!pending.empty()) {
+    hlo::Computation* const next = pending.back();
+    pending.pop_back();
+    for (const auto& i : next->instructions()) {
+      for (hlo::Computation* callee : i->called()) {
+        if (seen.insert(callee).second) pending.push_back(callee);
+      }
+      if (i->opcode() != Opcode::kCustomCall || !i->users().empty() || i->IsRoot()) continue;
+      std::get<hlo::CustomCallAttrs>(i->mutable_attrs()).custom_call_has_side_effect = false;
+    }
+    next->RemoveDead();
+  }
+}
+
+// Removes the effects of programs that only `repeated` calls call.
+void RemoveRepeatedEffects(const hlo::Module& module,
+                           const absl::flat_hash_set<hlo::Instruction*>& repeated) {
+  absl::flat_hash_set<hlo::Computation*> kept;
+  for (const auto& computation : module.computations()) {
+    for (const auto& i : computation->instructions()) {
+      if (!repeated.contains(i.get())) kept.insert(i->called().begin(), i->called().end());
+    }
+  }
+  for (const hlo::Instruction* call : repeated) {
+    if (!kept.contains(call->to_apply())) RemoveEffects(call->to_apply());
+  }
+}
+
 }  // namespace
 
 DType Narrowing::Of(DType dtype) const {
@@ -253,6 +301,8 @@ absl::StatusOr<EmittedModule> EmitModule(const Trace& trace, const EmitOptions& 
                                          ? AddSigned(trace, *options.signature, builder, emitter)
                                          : AddParameters(trace, options, builder, emitter);
   LAZULI_RETURN_IF_ERROR(emitter.LowerNodes());
+  const auto repeated =
+      emitter.CallsOf(options.signature ? options.signature->repeated : std::vector<const Node*>());
 
   std::vector<Op> outputs;
   for (const ir::Value& root : trace.roots) {
@@ -268,6 +318,7 @@ absl::StatusOr<EmittedModule> EmitModule(const Trace& trace, const EmitOptions& 
   }
   if (options.find_nans) result.nans = emitter.FindNaNs(outputs);
   LAZULI_ASSIGN_OR_RETURN(hlo::Computation * entry, builder.Finish(builder.Tuple(outputs)));
+  if (!repeated.empty()) RemoveRepeatedEffects(*result.module, repeated);
   if (!trace.checked.empty() || !trace.effects.empty())
     entry->RemoveDead();  // all of them but their checks, perhaps
   result.module->set_entry(entry);

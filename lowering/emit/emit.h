@@ -66,6 +66,9 @@ struct Narrowing {
 struct EmitSignature {
   std::vector<Shape> parameters;
   std::vector<std::variant<int64_t, ir::Literal>> leaves;
+  // Calls of programs that are made again beside others, which have their effects: only functions of
+  // the host whose results are used run again.
+  std::vector<const ir::Node*> repeated = {};
 };
 
 struct EmitOptions {

@@ -531,6 +531,24 @@ def test_gradients_inside_go_through_what_was_computed_outside():
     assert lz.allclose(*gradients)
 
 
+def test_callbacks_of_inner_loops_run_once_though_derivatives_compute_the_inner_loop_again():
+    def gradient(inner):
+        seen = []
+
+        def step(c, _):
+            lz.debug.callback(lambda a: seen.append(a.item()), c)
+            return (c * 1.5).sin(), c
+
+        x = lz.tensor(0.5).requires_grad_()
+        control.scan(lambda c, _: (inner(step, c), c), x, None, 4)[0].backward()
+        return x.grad.item(), seen
+
+    loops = [lambda step, c: control.scan(step, c, None, 3)[0], lambda step, c: control.fori_loop(0, 3, lambda i, c: step(c, i)[0], c),
+             lambda step, c: control.cond(c < 9, lambda c: control.scan(step, c, None, 3)[0], lambda c: c, c)]
+    results = [gradient(loop) for loop in loops]
+    assert all(r == results[0] for r in results) and len(results[0][1]) == 12
+
+
 def test_a_callback_inside_needs_a_gradient_only_if_somebody_wants_one():
     def f(x):
         return control.scan(lambda c, v: (lz.pure_callback(lambda a: a.numpy() * 2, c, c) + v, c), x, lz.arange(3.0))[0].sum()

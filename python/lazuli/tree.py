@@ -1,7 +1,7 @@
 """Trees of tensors: tuples, lists and dicts, and objects of classes that are registered here.
 
-Functions of lazuli.func, of lazuli.control, jit() and vmap() take and return such trees. All else is
-a leaf, None, too. The functions have the names of jax.tree; what registers a class has the names
+Functions of lazuli.func, of lazuli.control, jit() and vmap() take and return such trees. All else
+is a leaf, also None. The functions have the names of jax.tree; what registers a class has the names
 and arguments of torch.utils._pytree and jax.tree_util.
 
     params = lz.tree.map(lambda p, g: p - 0.1 * g, params, grads)
@@ -79,7 +79,7 @@ def register_pytree_node(cls, flatten_fn, unflatten_fn):
 
     flatten_fn(object) returns (items, context): a list of trees, and what else the object is made
     of, which can be compared. unflatten_fn(items, context) returns the object. Items may be of any
-    kind there, not only tensors. This is PyTorch's order; JAX's function for a tree gets the context
+    kind there, not only tensors. This is PyTorch's order; JAX's unflatten_fn gets the context
     first.
     """
     _register("register_pytree_node", cls, flatten_fn, unflatten_fn)

@@ -184,8 +184,8 @@ def _holomorphic(gradients):
 def _by_rows(run, holomorphic, chunk_size):
     """The Jacobian matrices of each output, by a backward pass for a batch of its elements."""
     for o in run.outputs:
-        found = run.for_all_inputs(lambda inputs, o=o: rows_at_once(o, inputs, run.kept, chunk_size),
-                                   o.shape)
+        found = run.for_all_inputs(
+            lambda inputs, o=o: rows_at_once(o, inputs, run.kept, chunk_size), o.shape)
         yield _holomorphic(found) if holomorphic else found
 
 

@@ -54,8 +54,11 @@ class AttentionPlanner {
 
  private:
   static AttentionArray At(BufferId buffer, const PatternMatrix& matrix) {
-    return {
-        .buffer = buffer, .offsets = matrix.Offsets(), .row = matrix.row, .column = matrix.column};
+    return {.buffer = buffer,
+            .dtype = matrix.base->shape().dtype(),
+            .offsets = matrix.Offsets(),
+            .row = matrix.row,
+            .column = matrix.column};
   }
   AttentionArray Operand(const PatternMatrix& matrix) const {
     return At(operands_[static_cast<std::size_t>(matrix.base->parameter_number())], matrix);
@@ -74,8 +77,11 @@ class AttentionPlanner {
                : results_[static_cast<std::size_t>(at - root->operands().begin())];
   }
   AttentionArray Result(const PatternResult& made, int64_t row_role) const {
-    const BufferId buffer = BufferOf(made.dot);
-    return buffer < 0 ? AttentionArray{} : Array(made.dot, buffer, made.roles, row_role);
+    const BufferId buffer = BufferOf(made.made);
+    if (buffer < 0) return {};
+    AttentionArray array = Array(made.made, buffer, made.roles, row_role);
+    array.factor = made.factor;
+    return array;
   }
   AttentionArray OfRows(Instruction* array) const {
     const BufferId buffer = BufferOf(array);
@@ -104,8 +110,8 @@ class AttentionPlanner {
       return made;
     }
     made.array =
-        Operand(*pattern_.MatrixOf(ViewOf(step.array, /*scales=*/false), pattern_.WeightRoles(),
-                                   pattern_.row_role, pattern_.key_role));
+        Operand(*pattern_.MatrixOf(ViewOf(step.array, ViewThrough::kWidening),
+                                   pattern_.WeightRoles(), pattern_.row_role, pattern_.key_role));
     return made;
   }
 

@@ -2,6 +2,7 @@
 
 #include "backend/cpu/codegen/kernel.h"
 #include "backend/cpu/runtime/attention.h"
+#include "backend/cpu/runtime/bf16_tiles.h"
 #include "backend/cpu/runtime/chain_thunk.h"
 #include "backend/cpu/runtime/copy_thunk.h"
 #include "backend/cpu/runtime/cumulative_thunk.h"
@@ -24,7 +25,8 @@ namespace lazuli::cpu {
 namespace {
 
 ProgramKinds MakeKinds() {
-  return {.engine = Str(KernelEngineAndHost(), ", ", LibraryEngine()),
+  return {.engine = Str(KernelEngineAndHost(), ", ", LibraryEngine(),
+                        HasBf16Tiles() ? ", tiles of bf16" : ""),
           .thunks = {AttentionThunkKind(),   CallThunkKind(),         ChainThunkKind(),
                      ConditionalThunkKind(), ConvolutionThunkKind(),  CopyThunkKind(),
                      CumulativeThunkKind(),  DynamicSliceThunkKind(), DynamicUpdateSliceThunkKind(),

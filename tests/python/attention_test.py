@@ -13,23 +13,23 @@ DEVICE = "cpu:0"
 CASES = {
     "plain": (4, 128, 128, {}),
     "causal": (4, 128, 128, {"is_causal": True}),
-    "few blocks": (4, 97, 150, {"scale": -0.3}),
+    "few blocks": (4, 97, 150, {"scale": -0.3125}),
     "shared heads": (2, 128, 130, {"enable_gqa": True}),
     "one query": (4, 1, 160, {}),
     "short": (4, 20, 30, {"is_causal": True}),
 }
 
 
-def inputs(name, mask=None):
+def inputs(name, mask=None, dtype=lz.float32):
     shared, rows, keys, options = CASES[name]
     lz.manual_seed(7)
-    query = lz.randn(2, 4, rows, 32, device=DEVICE)
-    key, value = (lz.randn(2, keys, shared, 32, device=DEVICE).transpose(1, 2) for _ in range(2))
+    query = lz.randn(2, 4, rows, 32, device=DEVICE).to(dtype)
+    key, value = (lz.randn(2, keys, shared, 32, device=DEVICE).to(dtype).transpose(1, 2) for _ in range(2))
     if mask == "bools":
         options = {**options, "attn_mask": lz.rand(keys, device=DEVICE) > 0.3}
     elif mask == "floats":
-        options = {**options, "attn_mask": lz.randn(2, 1, rows, keys, device=DEVICE)}
-    slopes = lz.randn(2, 4, rows, 32, device=DEVICE)
+        options = {**options, "attn_mask": lz.randn(2, 1, rows, keys, device=DEVICE).to(dtype)}
+    slopes = lz.randn(2, 4, rows, 32, device=DEVICE).to(dtype)
     lz.sync()
     return [x.requires_grad_() for x in (query, key, value)], options, slopes
 
@@ -49,7 +49,7 @@ def results(case, sync=False, reads=False, **options):
     made = [y, *lz.autograd.grad(y, given, slopes)]
     lz.sync()
     del weights
-    return [x.detach().numpy() for x in made]
+    return [x.detach().float().numpy() for x in made]
 
 
 def kernels():
@@ -165,19 +165,64 @@ def test_derivatives_of_every_kind_are_those_of_the_definition(rows, causal, mas
         np.testing.assert_allclose(x, y, rtol=1e-9, atol=1e-9)
 
 
-@pytest.mark.parametrize("dtype", [lz.bfloat16, lz.float16, lz.float64])
-def test_other_dtypes_keep_their_bits_too(dtype):
-    made = []
-    for sync in (False, True):
-        lz.manual_seed(5)
-        given = [lz.randn(2, 128, 16, device=DEVICE).to(dtype).requires_grad_() for _ in range(3)]
-        y = attention(*given, is_causal=True)
-        if sync:
-            lz.sync()
-        made.append([x.detach().float().numpy() for x in (y, *lz.autograd.grad(y.float().sum(), given))])
-    for x, y in zip(*made, strict=True):
-        np.testing.assert_array_equal(x, y)
-        assert np.isfinite(x).all()
+HALVES = [lz.bfloat16, lz.float16]
+
+
+@pytest.mark.parametrize("dtype", [*HALVES, lz.float64])
+@pytest.mark.parametrize("case", ["causal", "shared heads", "one query", "short"])
+def test_other_dtypes_keep_their_bits_too(case, dtype):
+    whole = results((case, "bools" if case == "one query" else None, dtype))
+    for other in (results((case, "bools" if case == "one query" else None, dtype), sync=sync, reads=reads) for sync, reads in ((True, False), (False, True))):
+        for x, y in zip(whole, other, strict=True):
+            np.testing.assert_array_equal(x, y)
+
+
+def definition(case):
+    """The result and the gradients of query, key and value in f64."""
+    (query, key, value), options, slopes = inputs(*case)
+    query, key, value, slopes = (x.detach().float().numpy().astype(np.float64) for x in (query, key, value, slopes))
+    repeats = query.shape[1] // key.shape[1]
+    key, value = (np.repeat(x, repeats, 1) for x in (key, value))
+    scale = options.get("scale", 32 ** -0.5)
+    scores = query @ key.swapaxes(-1, -2) * scale
+    mask = options.get("attn_mask")
+    if options.get("is_causal"):
+        scores = np.where(np.tri(*scores.shape[-2:], dtype=bool), scores, -np.inf)
+    elif mask is not None:
+        scores = np.where(mask.numpy(), scores, -np.inf) if mask.dtype == lz.bool else scores + mask.float().numpy()
+    weights = np.exp(scores - scores.max(-1, keepdims=True))
+    weights /= weights.sum(-1, keepdims=True)
+    sloped = slopes @ value.swapaxes(-1, -2)
+    sloped = weights * (sloped - (sloped * weights).sum(-1, keepdims=True)) * scale
+    dkey, dvalue = sloped.swapaxes(-1, -2) @ query, weights.swapaxes(-1, -2) @ slopes
+    dkey, dvalue = (x.reshape(2, -1, repeats, *x.shape[2:]).sum(2) for x in (dkey, dvalue))
+    return [weights @ value, sloped @ key, dkey, dvalue]
+
+
+@pytest.mark.parametrize("dtype", HALVES)
+@pytest.mark.parametrize(("name", "mask"), [("plain", None), ("causal", None), ("few blocks", None), ("shared heads", None), ("one query", None),
+                                            ("plain", "bools"), ("few blocks", "floats"), ("one query", "floats")])
+def test_16_bit_floats_are_rounded_once(name, mask, dtype):
+    """Sums are in f32. bf16 may round the weights, too, and the scale is a number of the dtype: both less than the bound."""
+    unit = float(lz.finfo(dtype).eps)
+    kernels = 1 if name == "one query" else 4  # the gradient of a short sequence has none
+    pairs = list(zip(results((name, mask, dtype)), definition((name, mask, dtype)), strict=True))
+    for i, (made, expected) in enumerate(pairs[:kernels]):
+        shared = name == "shared heads" and i > 1  # gradients of heads that share keys are added up in 16 bits
+        bound = unit * np.abs(expected) * (2 if shared else 1) + unit * np.abs(expected).max() / (2 if shared else 4)
+        assert (np.abs(made - expected) <= bound).all(), (i, np.abs(made - expected).max() / unit)
+
+
+@pytest.mark.parametrize("dtype", HALVES)
+def test_16_bit_floats_have_one_kernel_each_way_that_reads_them_where_they_lie(dtype):
+    given, options, slopes = inputs("causal", None, dtype)
+    y = attention(*given, **options)
+    made = [y, *lz.autograd.grad(y, given, slopes)]
+    lz.sync()
+    entry = lz.debug.last_optimized_hlo().partition("ENTRY")[2]
+    assert kernels() == 2
+    assert not any(word in entry for word in ("convert(", "transpose(", "multiply("))
+    del made
 
 
 def test_training_takes_memory_that_is_linear_in_the_length():

@@ -3,7 +3,9 @@
 #include <algorithm>
 #include <limits>
 #include <set>
+#include <utility>
 
+#include "backend/cpu/passes/widened_copy.h"
 #include "ir/hlo/dot_dims.h"
 #include "ir/types/literal.h"
 #include "lowering/passes/match.h"
@@ -240,7 +242,8 @@ class PatternMatcher {
     if (operand->shape().dtype() != p_.weights->shape().dtype()) return false;
     // The kernel multiplies scores by the factors of both, and nothing by those of other operands.
     const bool scales = &matrix == &p_.query || &matrix == &p_.key;
-    auto found = p_.MatrixOf(ViewOf(operand, scales), roles, row_role, p_.inner_role());
+    const auto through = scales ? ViewThrough::kFactors : ViewThrough::kWidening;
+    auto found = p_.MatrixOf(ViewOf(operand, through), roles, row_role, p_.inner_role());
     if (!found) return false;
     if (matrix.base != nullptr) return matrix == *found;
     matrix = *std::move(found);
@@ -275,10 +278,28 @@ class PatternMatcher {
     PatternResult& made = is_result ? p_.result : p_.dvalue;
     if (made.dot != nullptr || Has(roles->other_roles, is_result ? p_.row_role : p_.key_role))
       return false;
-    made = {dot, roles->result};
+    made = Leaving(dot, roles->result);
     SetWidth(*roles->other, roles->other_roles);
     return SetMatrix(is_result ? p_.value : p_.dresult, roles->other, roles->other_roles,
                      roles->contracted[0]);
+  }
+  PatternResult Leaving(Instruction* dot, const Roles& roles) {
+    PatternResult result{dot, dot, roles, 1};
+    const auto only_user = [&]() -> Instruction* {
+      const auto users = result.made->users();
+      return users.size() == 1 && !result.made->IsRoot() ? users[0] : nullptr;
+    };
+    const Instruction* number = nullptr;
+    Instruction* user = only_user();
+    if (user != nullptr &&
+        lowering::Match(user, m::Multiply(m::Is(result.made), m::Splat(&number)))) {
+      result.factor = number->literal().AsDouble(0);
+      Inside(std::exchange(result.made, user));
+      user = only_user();
+    }
+    if (user != nullptr && user->opcode() == Opcode::kConvert && IsHalf(user->shape().dtype()))
+      Inside(std::exchange(result.made, user));
+    return result;
   }
   void SetWidth(const Instruction& operand, const Roles& roles) {
     const auto inner = std::find(roles.begin(), roles.end(), p_.inner_role());
@@ -378,7 +399,7 @@ class PatternMatcher {
       if (made.dot != nullptr || !SetMatrix(is_query ? p_.key : p_.query, roles->other,
                                             roles->other_roles, roles->contracted[0]))
         return false;
-      made = {user, roles->result};
+      made = Leaving(user, roles->result);
     }
     return p_.dquery.dot != nullptr || p_.dkey.dot != nullptr;
   }
@@ -416,7 +437,8 @@ class PatternMatcher {
   bool CanRead(Instruction* array) const {
     // A condition of a select may be one for all elements.
     return array->shape().rank() == p_.inner_role() &&
-           p_.MatrixOf(ViewOf(array, /*scales=*/false), p_.WeightRoles(), p_.row_role, p_.key_role)
+           p_.MatrixOf(ViewOf(array, ViewThrough::kWidening), p_.WeightRoles(), p_.row_role,
+                       p_.key_role)
                .has_value();
   }
 
@@ -506,7 +528,7 @@ std::vector<int64_t> PatternMatrix::Offsets() const {
 
 std::optional<int64_t> CausalShift(const AttentionPattern& pattern, const PatternStep& step) {
   if (step.kind != PatternStep::Kind::kHide) return std::nullopt;
-  const StridedView view = ViewOf(step.array, /*scales=*/false);
+  const StridedView view = ViewOf(step.array, ViewThrough::kWidening);
   const auto matrix =
       pattern.MatrixOf(view, pattern.WeightRoles(), pattern.row_role, pattern.key_role);
   Instruction* const compare = view.base;
@@ -550,7 +572,7 @@ bool ReadsParameters(const AttentionPattern& pattern) {
          is_parameter(pattern.value.base) && is_parameter(pattern.dresult.base) &&
          std::all_of(pattern.steps.begin(), pattern.steps.end(), [&](const PatternStep& step) {
            return step.array == nullptr || CausalShift(pattern, step) ||
-                  is_parameter(ViewOf(step.array, /*scales=*/false).base);
+                  is_parameter(ViewOf(step.array, ViewThrough::kWidening).base);
          });
 }
 
@@ -569,7 +591,7 @@ bool IsClosed(const AttentionPattern& pattern) {
   std::set<const Instruction*> known(pattern.inside.begin(), pattern.inside.end());
   for (const PatternResult* made :
        {&pattern.result, &pattern.dquery, &pattern.dkey, &pattern.dvalue})
-    known.insert(made->dot);
+    known.insert(made->made);
   return std::all_of(pattern.inside.begin(), pattern.inside.end(), [&](const Instruction* i) {
     if (i == pattern.largest || i == pattern.divisor) return true;  // results of the fusion
     return !i->IsRoot() && std::all_of(i->users().begin(), i->users().end(),

@@ -11,6 +11,9 @@
 //   dscores   = the steps of dlogits
 //   dquery, dkey, dvalue = dot(dscores, key), dot(dscores, query), dot(weights, dresult)
 //
+// All of it is in f32 or f64. Operands may be conversions of 16-bit floats, and results may be
+// multiplied by a number and rounded to such floats: the pattern holds these, too.
+//
 // Dimensions have roles: those of the weights, of which one counts queries (row), one keys, and the
 // others the batch, and one more that an operand is contracted along (inner).
 #pragma once
@@ -44,10 +47,12 @@ struct PatternMatrix {
   std::vector<int64_t> Offsets() const;
 };
 
-// A product that leaves the pattern; null where there is none, or nobody wants it.
+// A product that leaves the pattern, times a factor and rounded to fewer bits where the only user
+// of each does that; null where there is none, or nobody wants it.
 struct PatternResult {
-  hlo::Instruction* dot = nullptr;
-  std::vector<int64_t> roles;  // of its dims
+  hlo::Instruction *dot = nullptr, *made = nullptr;  // the product, and what leaves
+  std::vector<int64_t> roles;                        // of the dims of both
+  double factor = 1;
 };
 
 struct AttentionPattern {

@@ -7,6 +7,7 @@
 
 #include "backend/cpu/passes/attention_pattern.h"
 #include "backend/cpu/passes/strided_view.h"
+#include "backend/cpu/passes/widened_copy.h"
 #include "ir/hlo/composite.h"
 #include "ir/support/status.h"
 #include "lowering/passes/dce.h"
@@ -95,7 +96,7 @@ std::vector<Instruction*> LeavesOf(const AttentionPattern& pattern) {
   std::vector<Instruction*> leaves{pattern.query.base, pattern.key.base, pattern.value.base};
   for (const PatternStep& step : pattern.steps) {
     if (step.array != nullptr && !CausalShift(pattern, step))
-      leaves.push_back(ViewOf(step.array, /*scales=*/false).base);
+      leaves.push_back(ViewOf(step.array, ViewThrough::kWidening).base);
   }
   return leaves;
 }
@@ -124,7 +125,7 @@ bool IsRead(const AttentionPattern& pattern, const Instruction* i) {
 void FusePattern(lowering::Rewriter& rewriter, const AttentionPattern& pattern) {
   std::vector<Instruction*> leaves = LeavesOf(pattern), roots, slopes, slope_leaves = leaves;
   if (pattern.result.dot != nullptr) {
-    roots.push_back(pattern.result.dot);
+    roots.push_back(pattern.result.made);
     for (Instruction* of_rows : {pattern.largest, pattern.divisor})
       if (pattern.has_gradient() || IsRead(pattern, of_rows)) roots.push_back(of_rows);
   }
@@ -132,7 +133,7 @@ void FusePattern(lowering::Rewriter& rewriter, const AttentionPattern& pattern) 
     slope_leaves.insert(slope_leaves.end(),
                         {pattern.dresult.base, pattern.largest, pattern.divisor});
     for (const PatternResult* made : {&pattern.dquery, &pattern.dkey, &pattern.dvalue})
-      if (made->dot != nullptr) slopes.push_back(made->dot);
+      if (made->dot != nullptr) slopes.push_back(made->made);
   }
   if (DependsOn(leaves, roots) || DependsOn(slope_leaves, slopes)) return;
   // The gradient first: it reads what the other fusion replaces.
@@ -198,14 +199,36 @@ bool HasAttention(const hlo::Computation& body) {
   return std::any_of(all.begin(), all.end(), [](const auto& i) { return IsAttention(*i); });
 }
 
+bool BecomesFusion(const hlo::Computation& body) {
+  const auto& all = body.instructions();
+  return std::any_of(all.begin(), all.end(), [](const auto& i) {
+    return FusiblePattern(i.get(), /*is_body=*/true).has_value();
+  });
+}
+
+// The call, of a body in f32 if it was in 16-bit floats: that is what the kernel computes.
+Instruction* WithWideBody(lowering::Rewriter& rewriter, Instruction* call) {
+  hlo::Computation* const wide = WidenedCopy(*call->to_apply());
+  if (wide == nullptr) return call;
+  rewriter.set_origin(call);
+  Instruction* const made =
+      rewriter.Add(Opcode::kCall, call->shape(), call->operands(), hlo::NoAttrs{}, {wide});
+  rewriter.Replace(call, made);
+  return made;
+}
+
 // Fuses what the calls' bodies compute, of which several may share one, and inlines them.
 bool FuseCalls(hlo::Computation* computation) {
   lowering::Rewriter rewriter(computation);
   for (Instruction* i : computation->PostOrder()) {
     if (rewriter.IsErased(i) || !hlo::IsComposite(*i)) continue;
-    if (IsAttentionCall(*i)) FuseIn(i->to_apply(), /*is_body=*/true);
-    if (!HasAttention(*i->to_apply())) continue;
-    ReplaceElements(rewriter, lowering::InlineCall(rewriter, i));
+    Instruction* call = i;
+    if (IsAttentionCall(*i)) {
+      call = WithWideBody(rewriter, i);
+      FuseIn(call->to_apply(), /*is_body=*/true);
+    }
+    if (!HasAttention(*call->to_apply())) continue;
+    ReplaceElements(rewriter, lowering::InlineCall(rewriter, call));
   }
   return rewriter.changed();
 }
@@ -222,7 +245,7 @@ bool ReadsAlike(const AttentionPattern& x, const AttentionPattern& y) {
 void ReadThroughViews(lowering::Rewriter& rewriter, Instruction* fusion) {
   std::vector<Instruction*> leaves;
   for (Instruction* operand : fusion->operands())
-    leaves.push_back(ViewOf(operand, /*scales=*/false).base);
+    leaves.push_back(ViewOf(operand, ViewThrough::kMoves).base);
   if (std::equal(leaves.begin(), leaves.end(), fusion->operands().begin())) return;
   hlo::Module& module = *rewriter.computation()->parent();
   BodyOfRoots builder(module, leaves);
@@ -259,10 +282,11 @@ bool IsAttentionCall(const Instruction& call) {
   constexpr int64_t kMostInstructions = 100;
   if (!hlo::IsComposite(call) || call.to_apply()->instruction_count() > kMostInstructions)
     return false;
-  const auto& all = call.to_apply()->instructions();
-  return std::any_of(all.begin(), all.end(), [](const auto& i) {
-    return FusiblePattern(i.get(), /*is_body=*/true).has_value();
-  });
+  hlo::Computation* const wide = WidenedCopy(*call.to_apply());
+  if (wide == nullptr) return BecomesFusion(*call.to_apply());
+  const bool becomes = BecomesFusion(*wide);
+  wide->parent()->RemoveComputation(wide);
+  return becomes;
 }
 
 absl::StatusOr<bool> FuseAttention::Run(hlo::Module& module) {

@@ -5,7 +5,9 @@
 //
 // The weights are then never in memory: a kernel makes them block by block (runtime/attention.h),
 // and the gradient's makes them again from the largest score and the divisor of each row. The body
-// of a fusion is the definition: the instructions as they stood, which the evaluator runs.
+// of a fusion is the definition: the instructions as they stood, which the evaluator runs. Of a
+// composite of bf16 or f16 it is the same in f32 (widened_copy.h): operands are read as they lie,
+// and only results are rounded.
 //
 // Whether there is a fusion changes the last bits, so it may not depend on where a sync falls. It is
 // made of a composite (ir/hlo/composite.h), which is what scaled_dot_product_attention() and its

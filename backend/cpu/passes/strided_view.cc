@@ -4,6 +4,7 @@
 #include <cmath>
 #include <optional>
 
+#include "backend/cpu/passes/widened_copy.h"
 #include "ir/types/literal.h"
 #include "lowering/passes/match.h"
 
@@ -75,11 +76,18 @@ std::optional<StridedView> Through(const Instruction& value, StridedView of) {
       }
       break;
     }
+    case Opcode::kConvert:
+      return of;
     default:
       return std::nullopt;
   }
   of.axes = std::move(axes);
   return of;
+}
+
+bool IsWidening(const Instruction& i) {
+  return i.opcode() == Opcode::kConvert && i.shape().dtype() == DType::kF32 &&
+         IsHalf(i.operand(0)->shape().dtype());
 }
 
 }  // namespace
@@ -105,14 +113,15 @@ Axis Joined(const Axis& axis) {
   return joined;
 }
 
-StridedView ViewOf(Instruction* value, bool scales) {
+StridedView ViewOf(Instruction* value, ViewThrough through) {
   // Downwards first: chains are as long as the program writes them.
   std::vector<Instruction*> chain;
   double scale = 1;
   const auto is_scaled = [&](Instruction* i, Instruction*& x, double& factor) {
     const Instruction* constant = nullptr;
-    if (!scales || !lowering::Match(i, lowering::m::Multiply(lowering::m::Op(&x),
-                                                             lowering::m::Splat(&constant))))
+    if (through != ViewThrough::kFactors ||
+        !lowering::Match(i,
+                         lowering::m::Multiply(lowering::m::Op(&x), lowering::m::Splat(&constant))))
       return false;
     factor = constant->literal().AsDouble(0);
     return IsPlainFactor(factor) && IsPlainFactor(scale * factor);
@@ -123,7 +132,8 @@ StridedView ViewOf(Instruction* value, bool scales) {
     double factor = 1;
     const Opcode opcode = base->opcode();
     if (opcode == Opcode::kTranspose || opcode == Opcode::kBroadcast ||
-        opcode == Opcode::kReshape || opcode == Opcode::kSlice) {
+        opcode == Opcode::kReshape || opcode == Opcode::kSlice ||
+        (through != ViewThrough::kMoves && IsWidening(*base))) {
       chain.push_back(base);
       base = base->operand(0);
     } else if (is_scaled(base, x, factor)) {

@@ -23,10 +23,17 @@ struct StridedView {
   double scale = 1;        // element = scale * base[...]
 };
 
+// What a view looks through: each row of these also through what the rows above it name.
+enum class ViewThrough : uint8_t {
+  kMoves,     // of elements
+  kWidening,  // conversions of 16-bit floats to f32
+  kFactors,   // products with a constant of one value
+};
+
 // All of an array, which is row-major.
 StridedView WholeView(hlo::Instruction* base);
-// Where a value lies in the array that it is made of. With `scales`, also through products with a constant of one value.
-StridedView ViewOf(hlo::Instruction* value, bool scales);
+// Where a value lies in the array that it is made of.
+StridedView ViewOf(hlo::Instruction* value, ViewThrough through);
 // Neighbours that are one run as one, and none of size 1.
 StridedView::Axis Joined(const StridedView::Axis& axis);
 

@@ -9,6 +9,10 @@
 // a bound of the evaluator's; they do not depend on the number of threads. Hidden keys are skipped
 // only where all that they would multiply by 0 is finite, so NaN and infinities show as they do
 // there.
+//
+// Arrays of bf16 and f16 are read and written as they lie, and all between is in f32. Where the
+// processor multiplies bf16 (bf16_tiles.h), the forward pass has it multiply query and key, and the
+// values by weights that are rounded to bf16 as well.
 #pragma once
 
 #include <cstdint>
@@ -22,9 +26,11 @@ namespace lazuli::cpu {
 // A matrix for each member of the batch; strides in elements.
 struct AttentionArray {
   BufferId buffer = -1;          // -1: there is none
+  DType dtype = DType::kF32;     // the spec's, or bf16 or f16 beside f32; pred of a mask
   std::vector<int64_t> offsets;  // of each member's first element
   int64_t row = 0, column = 0;
-  LAZULI_ATTRS(buffer, offsets, row, column);
+  double factor = 1;  // results are multiplied by it before they are rounded
+  LAZULI_ATTRS(buffer, dtype, offsets, row, column, factor);
 };
 
 // What happens to scores between the product and softmax, in order.
@@ -44,7 +50,7 @@ struct AttentionStep {
 };
 
 struct AttentionSpec {
-  DType dtype = DType::kF32;  // of all but masks: f32 or f64
+  DType dtype = DType::kF32;  // that it computes in: f32 or f64
   int64_t batch = 0, rows = 0, keys = 0, depth = 0, width = 0;
   double query_scale = 1, key_scale = 1;  // of query and key before they are multiplied
   std::vector<AttentionStep> steps;

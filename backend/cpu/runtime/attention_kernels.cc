@@ -13,6 +13,7 @@
 
 #include "backend/cpu/runtime/vectors.h"
 #include "ir/recipes/tables.h"
+#include "ir/types/half.h"
 
 namespace lazuli::cpu {
 namespace {
@@ -353,6 +354,155 @@ LAZULI_TILE_LOOPS(TilesAvx512,
 #endif
 #undef LAZULI_TILE_LOOPS
 
+// The exponent of a 16-bit float that is not finite.
+template <class H>
+constexpr uint16_t kNotFinite = std::is_same_v<H, ir::bfloat16> ? 0x7f80 : 0x7c00;
+
+template <class H>
+[[gnu::always_inline]] inline float WideOf(uint16_t bits) {
+  return static_cast<float>(Eigen::numext::bit_cast<H>(bits));
+}
+template <class H>
+[[gnu::always_inline]] inline uint16_t NarrowOf(float x) {
+  return Eigen::numext::bit_cast<uint16_t>(static_cast<H>(x));
+}
+
+// Vectors of bf16, whose bits are the upper ones of the f32.
+template <int kLanes>
+[[gnu::always_inline]] inline void WidenVector(const Vector<uint16_t, kLanes>& x, float* to,
+                                               ir::bfloat16) {
+  const auto wide = __builtin_convertvector(x, Vector<uint32_t, kLanes>) << 16;
+  StoreTile(wide, to);
+}
+template <int kLanes>
+[[gnu::always_inline]] inline void NarrowVector(const Vector<float, kLanes>& x, uint16_t* to,
+                                                ir::bfloat16) {
+  using Bits = Vector<uint32_t, kLanes>;
+  const Bits bits = reinterpret_cast<Bits>(x);
+  const Bits rounded = (bits + 0x7fff + (bits >> 16 & 1)) >> 16, quiet = bits >> 16 | 0x40;
+  const auto narrow = __builtin_convertvector(x == x ? rounded : quiet, Vector<uint16_t, kLanes>);
+  StoreTile(narrow, to);
+}
+#if defined(__x86_64__)
+// GCC 12 would convert each lane of f16 by an instruction of its own. Processors with AVX2 convert
+// all lanes by one.
+template <int kLanes>
+[[gnu::always_inline]] inline void WidenVector(const Vector<uint16_t, kLanes>& x, float* to,
+                                               ir::half) {
+  Vector<float, kLanes> wide;
+  asm("vcvtph2ps %1, %0" : "=v"(wide) : "vm"(x));
+  StoreTile(wide, to);
+}
+template <int kLanes>
+[[gnu::always_inline]] inline void NarrowVector(const Vector<float, kLanes>& x, uint16_t* to,
+                                                ir::half) {
+  Vector<uint16_t, kLanes> narrow;
+  asm("vcvtps2ph $0, %1, %0" : "=vm"(narrow) : "v"(x));
+  StoreTile(narrow, to);
+}
+#endif
+
+// Whether vectors of so many lanes have the conversions above.
+template <class H, int kLanes>
+constexpr bool kWidensVectors = std::is_same_v<H, ir::bfloat16> || kLanes > 4;
+
+template <class H, int kLanes>
+[[gnu::always_inline]] inline void WidenAll(const uint16_t* x, int64_t count, float* to) {
+  int64_t i = 0;
+  if constexpr (kWidensVectors<H, kLanes>) {
+    for (; i + kLanes <= count; i += kLanes) {
+      Vector<uint16_t, kLanes> v;
+      LoadTile(x + i, v);
+      WidenVector<kLanes>(v, to + i, H());
+    }
+  }
+  for (; i < count; ++i) to[i] = WideOf<H>(x[i]);
+}
+template <class H, int kLanes>
+[[gnu::always_inline]] inline void NarrowAll(const float* x, int64_t count, uint16_t* to) {
+  int64_t i = 0;
+  if constexpr (kWidensVectors<H, kLanes>) {
+    for (; i + kLanes <= count; i += kLanes) {
+      Vector<float, kLanes> v;
+      LoadTile(x + i, v);
+      NarrowVector<kLanes>(v, to + i, H());
+    }
+  }
+  for (; i < count; ++i) to[i] = NarrowOf<H>(x[i]);
+}
+template <class H, int kLanes>
+[[gnu::always_inline]] inline bool HalvesAreFinite(const uint16_t* x, int64_t count) {
+  constexpr int kWide = 2 * kLanes;
+  Vector<uint16_t, kWide> found = {};
+  int64_t i = 0;
+  for (; i + kWide <= count; i += kWide) {
+    Vector<uint16_t, kWide> v;
+    LoadTile(x + i, v);
+    found |= reinterpret_cast<Vector<uint16_t, kWide>>((v & kNotFinite<H>) == kNotFinite<H>);
+  }
+  uint16_t all[kWide];
+  StoreTile(found, all);
+  uint16_t any = 0;
+  for (const uint16_t one : all) any |= one;
+  for (; i < count; ++i) any |= (x[i] & kNotFinite<H>) == kNotFinite<H>;
+  return any == 0;
+}
+
+template <int kLanes>
+[[gnu::always_inline]] inline void PairAll(const uint16_t* x, const uint16_t* y, int64_t count,
+                                           uint32_t* to) {
+  int64_t i = 0;
+  for (; i + kLanes <= count; i += kLanes) {
+    Vector<uint16_t, kLanes> u, v;
+    LoadTile(x + i, u);
+    LoadTile(y + i, v);
+    using Wide = Vector<uint32_t, kLanes>;
+    const Wide pair = __builtin_convertvector(u, Wide) | __builtin_convertvector(v, Wide) << 16;
+    StoreTile(pair, to + i);
+  }
+  for (; i < count; ++i) to[i] = x[i] | static_cast<uint32_t>(y[i]) << 16;
+}
+
+#define LAZULI_HALF_LOOPS(name, target, lanes)                                               \
+  template <class H>                                                                         \
+  struct name {                                                                              \
+    target static void Widen(const uint16_t* x, int64_t n, float* to) {                      \
+      WidenAll<H, lanes>(x, n, to);                                                          \
+    }                                                                                        \
+    target static void Narrow(const float* x, int64_t n, uint16_t* to) {                     \
+      NarrowAll<H, lanes>(x, n, to);                                                         \
+    }                                                                                        \
+    target static bool Finite(const uint16_t* x, int64_t n) {                                \
+      return HalvesAreFinite<H, lanes>(x, n);                                                \
+    }                                                                                        \
+    target static void Pair(const uint16_t* x, const uint16_t* y, int64_t n, uint32_t* to) { \
+      PairAll<lanes>(x, y, n, to);                                                           \
+    }                                                                                        \
+    static constexpr HalfLoops kLoops{Widen, Narrow, Finite, Pair};                          \
+  };
+LAZULI_HALF_LOOPS(HalvesAnywhere, , 4)
+#if defined(__x86_64__)
+LAZULI_HALF_LOOPS(HalvesAvx2, [[gnu::target("avx2,fma,f16c")]], 8)
+LAZULI_HALF_LOOPS(HalvesAvx512,
+                  [[gnu::target("avx512f,avx512vl,avx512bw,avx512dq,fma,f16c,"
+                                "prefer-vector-width=512")]],
+                  16)
+#endif
+#undef LAZULI_HALF_LOOPS
+
+template <class H>
+HalfLoops BestHalfLoops() {
+#if defined(__x86_64__)
+  if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512vl") &&
+      __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512dq"))
+    return HalvesAvx512<H>::kLoops;
+  if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") &&
+      __builtin_cpu_supports("f16c"))
+    return HalvesAvx2<H>::kLoops;
+#endif
+  return HalvesAnywhere<H>::kLoops;
+}
+
 template <class T>
 TileLoops<T> BestTileLoops() {
 #if defined(__x86_64__)
@@ -370,6 +520,11 @@ template <class T>
 const TileLoops<T>& TileLoopsHere() {
   static const TileLoops<T> loops = BestTileLoops<T>();
   return loops;
+}
+const HalfLoops& HalfLoopsHere(DType dtype) {
+  static const HalfLoops of_bf16 = BestHalfLoops<ir::bfloat16>(),
+                         of_f16 = BestHalfLoops<ir::half>();
+  return dtype == DType::kBF16 ? of_bf16 : of_f16;
 }
 template const TileLoops<float>& TileLoopsHere<float>();
 template const TileLoops<double>& TileLoopsHere<double>();

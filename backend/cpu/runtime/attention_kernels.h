@@ -5,6 +5,7 @@
 #include <cstdint>
 
 #include "ir/support/namespaces.h"
+#include "ir/types/dtype.h"
 
 namespace lazuli::cpu {
 
@@ -50,5 +51,16 @@ struct TileLoops {
 // T is float or double.
 template <class T>
 const TileLoops<T>& TileLoopsHere();
+
+// Rows of 16-bit floats, of any count.
+struct HalfLoops {
+  void (*widen)(const uint16_t* x, int64_t count, float* to);
+  void (*narrow)(const float* x, int64_t count, uint16_t* to);  // to nearest even
+  bool (*finite)(const uint16_t* x, int64_t count);             // whether all elements are
+  // to[j] = x[j] in the lower half and y[j] in the upper one.
+  void (*pair)(const uint16_t* x, const uint16_t* y, int64_t count, uint32_t* to);
+};
+// Of bf16 or f16.
+const HalfLoops& HalfLoopsHere(DType dtype);
 
 }  // namespace lazuli::cpu

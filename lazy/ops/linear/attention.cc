@@ -41,10 +41,17 @@ Op ProductAlong(Builder& b, int64_t x_dim, Op x, int64_t y_dim, Op y) {
 }
 Op TimesNumber(Builder& b, Op x, double factor) { return b.Times(x, b.Full(x.shape(), factor)); }
 
-// Scores are products of query and key that were both multiplied by the square root of the scale,
-// so that those of f16 do not overflow.
+// Scores are products of query and key that were both multiplied by about the square root of the
+// scale, so that those of f16 do not overflow. 16-bit floats hold few numbers: of these the key has a
+// power of 2, so that one factor is rounded, and neither for 16, 64 or 256 columns.
 struct Factors {
-  explicit Factors(double scale) : key(std::sqrt(std::abs(scale))), query(scale < 0 ? -key : key) {}
+  Factors(double scale, DType dtype) {
+    const double root = std::sqrt(std::abs(scale));
+    const bool is_narrow = dtype != hlo::AccumulationType(dtype);
+    key = is_narrow && root > 0 && std::isfinite(root) ? std::exp2(std::round(std::log2(root)))
+                                                       : root;
+    query = key != root ? scale / key : scale < 0 ? -root : root;
+  }
   double key, query;
 };
 
@@ -57,7 +64,7 @@ struct Scores {
 };
 Scores ScoresOf(Builder& b, Op query, Op key, absl::Span<const Op> mask, bool causal,
                 double scale) {
-  const Factors factors(scale);
+  const Factors factors(scale, query.dtype());
   Scores s{.query = TimesNumber(b, query, factors.query),
            .key = TimesNumber(b, key, factors.key),
            .seen = query,
@@ -168,8 +175,8 @@ Ops AttentionGradientOp::Lower(Builder& builder, Op query, Op key, Op value, Op 
                                Op dresult, absl::Span<const Op> mask) const {
   const auto body = [&](Builder& b, absl::Span<const Op> in) {
     const Scores s = ScoresOf(b, in[0], in[1], in.subspan(6), causal, scale);
-    const Factors factors(scale);
     const DType dtype = in[0].dtype();
+    const Factors factors(scale, dtype);
     const Op scores = Wide(s.scores);
     const int64_t keys = scores.rank() - 1;
     const auto of_rows = [&](Op x) { return SpreadAlong(b, x, scores.shape(), keys); };
@@ -204,7 +211,7 @@ Tensor Turned(const Tensor& x) { return Transpose(x, -1, -2); }
 
 Tensor AttentionWeights(const Tensor& query, const Tensor& key, const Tensor& mask, bool causal,
                         double scale) {
-  const Factors factors(scale);
+  const Factors factors(scale, query.dtype());
   Tensor fit = Matmul(query * factors.query, Turned(key) * factors.key);
   const Dims plane{fit.dim(fit.rank() - 2), fit.dim(fit.rank() - 1)};
   Tensor seen;

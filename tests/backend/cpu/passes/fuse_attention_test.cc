@@ -1,10 +1,14 @@
 #include "backend/cpu/passes/fuse_attention.h"
 
+#include <memory>
 #include <string>
 
 #include <gtest/gtest.h>
 
+#include "ir/hlo/text/printer.h"
+#include "ir/hlo/verifier.h"
 #include "ir/support/str.h"
+#include "tests/support/hlo_test.h"
 #include "tests/support/pass_test.h"
 
 namespace lazuli::cpu {
@@ -205,6 +209,47 @@ TEST(FuseAttentionTest, ACompositeIsAFusionWhateverElseTheModuleComputes) {
       z = f32[2,128,8] get-tuple-element(more), index=0
       ROOT r = (f32[2,128,8], f32[2,128,16], f32[2,128,160], f32[2,128,8]) tuple(y, dq, x, z)
     })"));
+}
+
+// What is between the operands and the results of 16-bit floats is in f32, and the factor of a result
+// is part of the fusion.
+TEST(FuseAttentionTest, ACompositeOf16BitFloatsIsAFusionThatComputesInF32) {
+  for (const std::string& half : {std::string("bf16"), std::string("f16")}) {
+    std::string text = Str(kReducers, R"(
+    // CHECK-LABEL: ENTRY
+    // CHECK:       ROOT {{.*}} = HALF[2,128,8] fusion(%q, %stored, %v), kind=kCustom
+    attention {
+      q = HALF[2,128,16] parameter(0)
+      k = HALF[2,160,16] parameter(1)
+      v = HALF[2,160,8] parameter(2)
+      quarter = HALF[] constant(0.25)
+      factor = HALF[2,128,16] broadcast(quarter), dimensions={}
+      scaled = HALF[2,128,16] multiply(q, factor)
+      narrow = HALF[2,128,160] dot(scaled, k), lhs_batch_dims={0}, rhs_batch_dims={0},
+          lhs_contracting_dims={2}, rhs_contracting_dims={2}
+      x = f32[2,128,160] convert(narrow)
+)",
+                           kWeights, R"(
+      rounded = HALF[2,128,160] convert(w)
+      ROOT y = HALF[2,128,8] dot(rounded, v), lhs_batch_dims={0}, rhs_batch_dims={0},
+          lhs_contracting_dims={2}, rhs_contracting_dims={1}
+    }
+    ENTRY main {
+      q = HALF[2,128,16] parameter(0)
+      stored = HALF[160,2,16] parameter(1)
+      v = HALF[2,160,8] parameter(2)
+      k = HALF[2,160,16] transpose(stored), dimensions={1,0,2}
+      ROOT y = HALF[2,128,8] call(q, k, v), to_apply=attention, is_composite=true
+    })");
+    for (std::size_t at; (at = text.find("HALF")) != std::string::npos;) text.replace(at, 4, half);
+    // The values are not those of the instructions, which round between steps.
+    const std::unique_ptr<hlo::Module> module = ParseHlo(text);
+    EXPECT_TRUE(*FuseAttention(/*is_whole_module=*/false).Run(*module));
+    EXPECT_TRUE(hlo::Verify(*module).ok()) << module->ToString();
+    EXPECT_EQ(FileCheckError(text, hlo::ToString(*module, {.layouts = false, .metadata = false})),
+              "");
+    EXPECT_FALSE(*FuseAttention(/*is_whole_module=*/false).Run(*module));
+  }
 }
 
 TEST(FuseAttentionTest, PlainInstructionsStayWhereASyncMayCutThem) {

@@ -4,8 +4,8 @@
 //   =>  copy { x = bf16[4] parameter(0)  w = f32[4] convert(x)  y = f32[4] multiply(w, w)
 //              z = f32[4] add(y, w)  ROOT r = bf16[4] convert(z) }
 //
-// Conversions to 16 bits and back inside go, too. A kernel that computes in f32 is defined by such a
-// copy.
+// Conversions to 16 bits and back inside go, too. A kernel that computes in f32 is defined by such
+// a copy.
 #pragma once
 
 #include "ir/hlo/module.h"

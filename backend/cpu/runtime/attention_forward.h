@@ -1,5 +1,5 @@
-// The forward pass of a part of attention (attention.h): by blocks of keys, for tiles of queries, or
-// for few queries that read keys and values where they lie.
+// The forward pass of a part of attention (attention.h): by blocks of keys, for tiles of queries,
+// or for few queries that read keys and values where they lie.
 #pragma once
 
 #include <algorithm>

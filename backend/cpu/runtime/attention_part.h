@@ -1,6 +1,6 @@
-// A part of attention, which one thread computes: some rows of one member of the batch. How a spec is
-// cut into such parts, their scratch memory, and what the forward pass and the gradient share: reading
-// and writing arrays, and the steps of scores.
+// A part of attention, which one thread computes: some rows of one member of the batch. How a spec
+// is cut into such parts, their scratch memory, and what the forward pass and the gradient share:
+// reading and writing arrays, and the steps of scores.
 #pragma once
 
 #include <algorithm>
@@ -248,8 +248,8 @@ class Attention {
       std::fill(row + columns, row + to_row, T{0});
     }
   }
-  // The transpose of up to kKeyTile rows, and 0 beside it up to whole vectors. Rows of 16-bit floats
-  // are widened into `wide` before.
+  // The transpose of up to kKeyTile rows, and 0 beside it up to whole vectors. Rows of 16-bit
+  // floats are widened into `wide` before.
   void PackTransposed(const AttentionArray& array, int64_t first, int64_t rows, int64_t columns,
                       T* to, T* wide) const {
     if (IsHalf(array)) {

@@ -1,5 +1,5 @@
-// Products of matrices of bf16 by the processor's tiles (AMX), where it has them: sums in f32. Sums and
-// products that would be subnormal are 0.
+// Products of matrices of bf16 by the processor's tiles (AMX), where it has them: sums in f32. Sums
+// and products that would be subnormal are 0.
 #pragma once
 
 #include <cstdint>
@@ -21,8 +21,8 @@ class ScopedBf16Tiles {
 };
 
 // c[i, j] = sum over p of a[i, p] b[p, j], or that added to what c has. An element of b holds two
-// terms, of rows 2p (the lower half) and 2p + 1. Strides in elements; rows and columns are multiples
-// of kBf16TileRows, terms of kBf16TileTerms.
+// terms, of rows 2p (the lower half) and 2p + 1. Strides in elements; rows and columns are
+// multiples of kBf16TileRows, terms of kBf16TileTerms.
 inline constexpr int64_t kBf16TileRows = 16, kBf16TileTerms = 32;
 struct Bf16TileProduct {
   const uint16_t* a;

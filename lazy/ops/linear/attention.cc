@@ -42,8 +42,8 @@ Op ProductAlong(Builder& b, int64_t x_dim, Op x, int64_t y_dim, Op y) {
 Op TimesNumber(Builder& b, Op x, double factor) { return b.Times(x, b.Full(x.shape(), factor)); }
 
 // Scores are products of query and key that were both multiplied by about the square root of the
-// scale, so that those of f16 do not overflow. 16-bit floats hold few numbers: of these the key has a
-// power of 2, so that one factor is rounded, and neither for 16, 64 or 256 columns.
+// scale, so that those of f16 do not overflow. 16-bit floats hold few numbers: of these the key has
+// a power of 2, so that one factor is rounded, and neither for 16, 64 or 256 columns.
 struct Factors {
   Factors(double scale, DType dtype) {
     const double root = std::sqrt(std::abs(scale));

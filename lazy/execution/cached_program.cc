@@ -58,15 +58,19 @@ ProgramCache::Entries ProgramCache::Evict() {
 
 // Of the programs that the same call ran and that have at least a quarter in common, since a helper's
 // line runs any graph; if there are none, of those that have at least half. Of equally near ones the
-// one used last.
+// one used last. Programs that were used long ago are not compared, or a miss would cost more with each
+// program.
 CachedProgramPtr ProgramCache::Nearest(const CachedProgram& program) const {
+  constexpr int kCompared = 64;
   std::lock_guard lock(mu_);
+  int compared = 0;
   CachedProgramPtr nearest;
   bool nearest_here = false;
   int64_t least = std::numeric_limits<int64_t>::max();
   for (const CachedProgramPtr& entry : entries_) {
     const bool here = entry->site == program.site && program.site != ir::kNoSite;
     if (nearest_here && !here) continue;
+    if (++compared > kCompared) break;
     const int64_t distance =
         2 * entry->outline.Distance(program.outline) + (entry->options == program.options ? 0 : 1);
     const auto nodes = entry->outline.nodes().size() + program.outline.nodes().size();
